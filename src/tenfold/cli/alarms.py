@@ -1,4 +1,4 @@
-"""`tenfold alarms`: rules that let Prometheus tell when something goes wrong."""
+"""`tenfold alarms`: Prometheus alerting rules for the control plane."""
 
 import sys
 from dataclasses import dataclass, fields
@@ -13,64 +13,77 @@ from tenfold.report.alarm_rules import Thresholds, alarms, rules_text
 
 app = App(
     name="alarms",
-    help="Write alarms over the control plane's metrics.",
+    help="Write Prometheus alerting rules.",
     help_format="plaintext",
-    default_parameter=Parameter(show_default=False),
 )
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Limits:
-    """When each alarm fires; each is an option of its own."""
+class ThresholdOptions:
+    """The threshold of each alarm."""
 
-    budget_days: Annotated[int, Parameter(help="Days that budgets are for. 30.")] = 30
+    budget_days: Annotated[int, Parameter(help="Period of GPU-hour budgets, in days")] = 30
     quota_share: Annotated[
-        float, Parameter(help="Of its quota, that a team may hold over a week. 1.")
+        float,
+        Parameter(
+            help="Alarm if a team holds more than this share of its quota, on average over a week"
+        ),
     ] = 1.0
-    idle_share: Annotated[float, Parameter(help="Of GPUs that are held, that may idle. 0.2.")] = 0.2
-    goodput_least: Annotated[float, Parameter(help="Of GPU time, that must be of use. 0.8.")] = 0.8
+    idle_share: Annotated[
+        float, Parameter(help="Alarm if more than this share of held GPUs is idle")
+    ] = 0.2
+    goodput_least: Annotated[
+        float, Parameter(help="Alarm if less than this share of GPU time is useful")
+    ] = 0.8
     wait_s: Annotated[
-        float, Parameter(help="Seconds within which nine of ten jobs start. 3600.")
+        float,
+        Parameter(help="Alarm if more than one job in ten waits longer than this, in seconds"),
     ] = 3_600.0
-    waiting_jobs: Annotated[int, Parameter(help="Jobs that may wait. 1000.")] = 1_000
+    waiting_jobs: Annotated[int, Parameter(help="Alarm if more jobs than this are pending")] = 1_000
     commit_s: Annotated[
-        float, Parameter(help="Seconds that a write to the journal may take. 1.")
+        float, Parameter(help="Alarm if journal writes take longer than this, in seconds")
     ] = 1.0
     failures_per_hour: Annotated[
-        float, Parameter(help="Attempts that may fail within an hour. 10.")
+        float, Parameter(help="Alarm if more attempts than this fail in an hour")
     ] = 10.0
     recovery_s: Annotated[
-        float, Parameter(help="Seconds from a failure to running again, on average. 600.")
+        float,
+        Parameter(
+            help="Alarm if failed jobs take longer than this to run again, in seconds on average"
+        ),
     ] = 600.0
-    nodes_down_share: Annotated[float, Parameter(help="Share of nodes that may be lost. 0.05.")] = (
-        0.05
-    )
+    nodes_down_share: Annotated[
+        float, Parameter(help="Alarm if more than this share of nodes is down")
+    ] = 0.05
     loop_starts: Annotated[
-        int, Parameter(help="Times that the loop may begin anew within an hour. 3.")
+        int, Parameter(help="Alarm if the scheduling loop restarts more often than this in an hour")
     ] = 3
 
 
-USUAL = Limits()
+DEFAULT_THRESHOLDS = ThresholdOptions()
 
 
 @app.command(name="rules")
 def rules_command(
     *,
-    out: Annotated[Path | None, Parameter(help="Write the file here. Standard output.")] = None,
-    force: Annotated[bool, Parameter(negative="", help="Write over an existing file.")] = False,
+    out: Annotated[Path | None, Parameter(help="Output file (default: standard output)")] = None,
+    force: Annotated[
+        bool, Parameter(negative="", show_default=False, help="Overwrite an existing file")
+    ] = False,
     budget: Annotated[
         list[str] | None,
-        Parameter(negative="", help="GPU-hours of a team, as TEAM=HOURS; once for each team."),
+        Parameter(negative="", help="GPU-hour budget of a team, as TEAM=HOURS; may be repeated"),
     ] = None,
-    limits: Limits = USUAL,
+    limits: ThresholdOptions = DEFAULT_THRESHOLDS,
     as_json: Annotated[
-        bool, Parameter(name="--json", negative="", help="Print the alarms as JSON.")
+        bool,
+        Parameter(name="--json", negative="", show_default=False, help="Print the alarms as JSON"),
     ] = False,
 ) -> None:
-    """Write a rule file for Prometheus: budgets, slow work, queues and failures.
+    """Write a Prometheus rule file: budgets, wasted GPU time, queues and failures.
 
-    Every threshold is an assumption; the options set others.
+    All default thresholds are assumptions; set your own with the options.
     """
     given = {one.name: getattr(limits, one.name) for one in fields(limits)}
     for name, value in given.items():
@@ -78,14 +91,14 @@ def rules_command(
             raise InputError(
                 "wrong-value",
                 f"--{name.replace('_', '-')} is {value:g}",
-                "give a number that is not below 0",
+                "use a number of 0 or more",
                 field=f"--{name.replace('_', '-')}",
             )
     if limits.budget_days < 1:
         raise InputError(
             "wrong-value",
             f"--budget-days is {limits.budget_days}",
-            "give a day at least",
+            "use 1 or more",
             field="--budget-days",
         )
     thresholds = Thresholds(budgets=dict(_budget(one) for one in budget or ()), **given)
@@ -99,7 +112,7 @@ def rules_command(
     from tenfold.files.core.write import write_new_file  # noqa: PLC0415
 
     write_new_file(out, text, force=force)
-    sys.stderr.write(f"note: the alarms are written to {out}\n")
+    sys.stderr.write(f"note: wrote the alarms to {out}\n")
 
 
 def _budget(text: str) -> tuple[str, float]:
@@ -111,7 +124,7 @@ def _budget(text: str) -> tuple[str, float]:
     if not team or not 0 <= found < float("inf"):
         raise InputError(
             "wrong-value",
-            f"--budget is `{text}`, which is no team with GPU-hours",
+            f"--budget is `{text}`, which is not TEAM=HOURS",
             "write it like vision=12000",
             field="--budget",
         )

@@ -1,4 +1,4 @@
-"""`tenfold token`: who may ask the control plane for what."""
+"""`tenfold token`: create, list and revoke API tokens."""
 
 import sys
 from typing import Annotated
@@ -8,30 +8,27 @@ from cyclopts import App, Parameter
 from tenfold.cli.job.live_render import show_tokens
 from tenfold.cli.output import print_json, show
 from tenfold.client.client import Client
-from tenfold.model.api.tokens import RoleName
+from tenfold.model.api.tokens import DAYS, RoleName
 
 app = App(
     name="token",
-    help="Make, list and revoke tokens.",
+    help="Create, list and revoke tokens.",
     help_format="plaintext",
-    default_parameter=Parameter(show_default=False),
 )
 
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+Json = Annotated[bool, Parameter(name="--json", negative="", show_default=False, help="Print JSON")]
 
 
 @app.command(name="create")
 def create_command(
-    name: Annotated[str, Parameter(help="Whose it is, for the record.")],
+    name: Annotated[str, Parameter(help="Owner of the token, for the record")],
     *,
-    team: Annotated[str, Parameter(help="Whose jobs it sees and hands in.")],
-    role: Annotated[
-        RoleName, Parameter(help="viewer, member, operator or admin. member.")
-    ] = "member",
-    days: Annotated[float | None, Parameter(help="How long it holds. 90.")] = None,
+    team: Annotated[str, Parameter(help="Team whose jobs it can see and submit")],
+    role: Annotated[RoleName, Parameter(help="What it may do")] = "member",
+    days: Annotated[float, Parameter(help="Days until it expires")] = DAYS,
     as_json: Json = False,
 ) -> None:
-    """Make a token and print it: this is the one time that it is shown."""
+    """Create a token and print it; it is shown only once."""
     with Client() as client:
         made = client.create_token(name, team=team, role=role, days=days)
     if as_json:
@@ -39,15 +36,15 @@ def create_command(
         return
     record = made.record
     until = (record.expires_at or "")[:10]
-    said = f"{record.role} of team `{record.team}` until {until}, to be revoked as {record.id}"
-    # The token alone goes to standard output, for whoever reads it into a variable.
-    sys.stderr.write(f"{said}; it is not shown again\n")
+    summary = f"role {record.role}, team `{record.team}`, expires {until}, id {record.id}"
+    # Only the token goes to standard output, so that scripts can read it into a variable.
+    sys.stderr.write(f"{summary}; the token is shown only once\n")
     show(made.token)
 
 
 @app.command(name="list")
 def list_command(*, as_json: Json = False) -> None:
-    """List the tokens, those that are over as well; what makes them tokens is not kept."""
+    """List all tokens, including expired and revoked ones, without their secrets."""
     with Client() as client:
         tokens = client.tokens()
     print_json(tokens) if as_json else show_tokens(tokens)
@@ -55,11 +52,11 @@ def list_command(*, as_json: Json = False) -> None:
 
 @app.command(name="revoke")
 def revoke_command(
-    token: Annotated[str, Parameter(help="Its id, as `token list` shows it.")],
+    token: Annotated[str, Parameter(help="Token id, as in `token list`")],
     *,
     as_json: Json = False,
 ) -> None:
-    """End a token now."""
+    """Revoke a token immediately."""
     with Client() as client:
         ended = client.revoke_token(token)
-    print_json(ended) if as_json else show(f"`{ended.id}` of `{ended.name}` is revoked")
+    print_json(ended) if as_json else show(f"revoked token `{ended.id}` of `{ended.name}`")

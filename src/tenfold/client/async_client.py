@@ -1,4 +1,4 @@
-"""`tenfold.AsyncClient`: submit jobs, look at them and wait for them, in an event loop."""
+"""`tenfold.AsyncClient`: submit, inspect and wait for jobs in an event loop."""
 
 from typing import Self
 
@@ -10,8 +10,8 @@ from tenfold.client.retries import TIMEOUT_S, CurrentEndpoint
 class AsyncClient(Operations):
     """A connection to a control plane; close it or use `async with`.
 
-    Without arguments it asks the one that `TENFOLD_URL` and `TENFOLD_TOKEN` name, or the one that
-    `tenfold up` started on this machine.
+    Without arguments it connects to `TENFOLD_URL` with `TENFOLD_TOKEN`, or to the control plane
+    that `tenfold up` started on this machine.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""One request of the HTTP API as a value: what is sent, what comes back, may it be sent again."""
+"""One API request as a value: what to send, the response type, and whether it may be retried."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -47,7 +47,7 @@ class JobKeys(TypedDict, total=False):
 
 
 class Call(Struct, Generic[Answer], frozen=True, kw_only=True):
-    """One request, and the type of its answer."""
+    """One request, and the type of its response."""
 
     method: str
     path: str
@@ -55,20 +55,20 @@ class Call(Struct, Generic[Answer], frozen=True, kw_only=True):
     params: dict[str, str] = {}
     body: bytes | None = None
     key: str = ""
-    """Names the request, so that it can come twice and be taken once."""
+    """The idempotency key: a request repeated with it is carried out once."""
 
     @property
     def is_safe(self) -> bool:
-        """Whether asking twice does no more than asking once."""
+        """Whether it is safe to send twice."""
         return self.method == "GET" or bool(self.key)
 
     @property
     def changes(self) -> bool:
-        """Whether it asks for something to be done, which may have been if no answer came."""
+        """Whether it changes something, which may have happened if the response is lost."""
         return self.method != "GET"
 
     def read(self, content: bytes, url: str) -> Answer:
-        """Return the answer as a value."""
+        """Return the response as a value."""
         try:
             return msgspec.json.decode(content, type=self.answer)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -87,7 +87,7 @@ def post(
     key: str = "",
     **params: str | float | None,
 ) -> Call[Answer]:
-    """Return a request that changes something, with a body in JSON if there is one."""
+    """Return a request that changes something, with a JSON body if there is one."""
     return Call(
         method="POST",
         path=API + path,
@@ -99,17 +99,17 @@ def post(
 
 
 def delete(path: str, answer: type[Answer]) -> Call[Answer]:
-    """Return a request that ends something."""
+    """Return a request that deletes something."""
     return Call(method="DELETE", path=API + path, answer=answer)
 
 
 def new_key() -> str:
-    """Return a key that no other request has."""
+    """Return a new random key."""
     return secrets.token_urlsafe(18)
 
 
 def path_quoted(name: str) -> str:
-    """Return a name as one part of a path."""
+    """Return a name quoted for use in a path."""
     return quote(name, safe="")
 
 

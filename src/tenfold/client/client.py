@@ -1,7 +1,7 @@
-"""`tenfold.Client`: submit jobs, look at them and wait for them, from Python.
+"""`tenfold.Client`: submit, inspect and wait for jobs from Python.
 
-Every call is that of the async client, run to its end at once: over a transport that blocks, a
-coroutine never suspends, and needs no event loop.
+Every call runs the async client's coroutine to completion: over a blocking transport it never
+suspends, and needs no event loop.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator
@@ -17,7 +17,7 @@ Answer = TypeVar("Answer")
 
 
 class _Connection:
-    """What the calls below are run over."""
+    """The connection that the calls below use."""
 
     def __init__(
         self, url: str | None = None, token: str | None = None, *, timeout_s: float = TIMEOUT_S
@@ -29,13 +29,13 @@ class _Connection:
 
 
 def _run(work: Awaitable[Answer]) -> Answer:
-    """Return what a coroutine returns that never suspends."""
+    """Return the result of a coroutine that never suspends."""
     try:
         next(work.__await__())
     except StopIteration as end:
         answer: Answer = end.value
         return answer
-    raise AssertionError("a call over a transport that blocks waits for an event loop")
+    raise AssertionError("a call over a blocking transport must not wait for an event loop")
 
 
 def _run_each(values: AsyncGenerator[Answer, None]) -> Iterator[Answer]:
@@ -73,8 +73,8 @@ def _iterating(
 class Client(_Connection):
     """A connection to a control plane; use it from one thread, and close it or use `with`.
 
-    Without arguments it asks the one that `TENFOLD_URL` and `TENFOLD_TOKEN` name, or the one that
-    `tenfold up` started on this machine.
+    Without arguments it connects to `TENFOLD_URL` with `TENFOLD_TOKEN`, or to the control plane
+    that `tenfold up` started on this machine.
     """
 
     def __enter__(self) -> Self:
@@ -85,7 +85,7 @@ class Client(_Connection):
 
     @property
     def url(self) -> str:
-        """Where it asks."""
+        """The URL of the control plane."""
         return self.operations.url
 
     close = _blocking(Operations.close)
@@ -145,9 +145,9 @@ class Client(_Connection):
         attempt: int | None = None,
         tail: int | None = None,
     ) -> str | Iterator[str]:
-        """Return the end of what a job wrote: `tail` bytes of the latest attempt's first member.
+        """Return the end of a job's log: `tail` bytes of the first member of the latest attempt.
 
-        With `follow`, yield it as it comes, attempt after attempt, until the job is over.
+        With `follow`, yield it as it is written, attempt after attempt, until the job ends.
         """
         logs = self.operations.logs
         if follow:

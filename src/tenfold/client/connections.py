@@ -1,8 +1,8 @@
-"""What differs between the two clients: how a request is carried, and how to wait.
+"""What differs between the two clients: sending a request, and waiting.
 
-This is the only module that brings in the HTTP library.
+This is the only module that imports the HTTP library.
 
-A control plane on this machine is asked directly, whatever proxy the environment names.
+A control plane on this machine is called directly, without the proxy of the environment.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ class _Stream:
 
 
 class AsyncStream(_Stream):
-    """An answer that is read as it comes, in an event loop."""
+    """A streamed response, in an event loop."""
 
     async def read(self) -> bytes:
         """Return all of it."""
@@ -45,7 +45,7 @@ class AsyncStream(_Stream):
 
 
 class BlockingStream(_Stream):
-    """The same in the thread that asks."""
+    """A streamed response, in the calling thread."""
 
     async def read(self) -> bytes:
         """Return all of it."""
@@ -63,24 +63,24 @@ class BlockingStream(_Stream):
 
 
 class AsyncTransport:
-    """Carries requests in an event loop."""
+    """Sends requests in an event loop."""
 
     def __init__(self, endpoint: Endpoint, timeout_s: float) -> None:
         self._http = async_connection(endpoint, timeout_s)
 
     async def request(self, request_args: dict[str, Any]) -> tuple[int, bytes]:
-        """Return the status and the content of an answer."""
+        """Return the status and the content of a response."""
         answer = await self._http.request(**request_args)
         return answer.status_code, answer.content
 
     @asynccontextmanager
     async def stream(self, request_args: dict[str, Any]) -> AsyncGenerator[AsyncStream, None]:
-        """Open an answer that is read as it comes."""
+        """Open a streamed response."""
         async with self._http.stream(**request_args) as answer:
             yield AsyncStream(answer)
 
     async def pause(self, seconds: float) -> None:
-        """Let other tasks run meanwhile."""
+        """Wait while other tasks run."""
         await asyncio.sleep(seconds)
 
     async def close(self) -> None:
@@ -89,19 +89,19 @@ class AsyncTransport:
 
 
 class BlockingTransport:
-    """Carries requests in the thread that asks: nothing here ever suspends a coroutine."""
+    """Sends requests in the calling thread; nothing here ever suspends a coroutine."""
 
     def __init__(self, endpoint: Endpoint, timeout_s: float) -> None:
         self._http = connection(endpoint, timeout_s)
 
     async def request(self, request_args: dict[str, Any]) -> tuple[int, bytes]:
-        """Return the status and the content of an answer."""
+        """Return the status and the content of a response."""
         answer = self._http.request(**request_args)
         return answer.status_code, answer.content
 
     @asynccontextmanager
     async def stream(self, request_args: dict[str, Any]) -> AsyncGenerator[BlockingStream, None]:
-        """Open an answer that is read as it comes."""
+        """Open a streamed response."""
         with self._http.stream(**request_args) as answer:
             yield BlockingStream(answer)
 
@@ -128,7 +128,7 @@ def async_connection(endpoint: Endpoint, timeout_s: float) -> httpx.AsyncClient:
 
 
 def _options(endpoint: Endpoint, timeout_s: float) -> dict[str, Any]:
-    # The system's certificates, or those that SSL_CERT_FILE names: the way to trust one's own.
+    # The system's certificates, or SSL_CERT_FILE: the way to trust a private CA.
     trusted = ssl.create_default_context() if endpoint.is_encrypted else False
     return {
         "timeout": httpx.Timeout(timeout_s, connect=CONNECT_S),

@@ -1,4 +1,4 @@
-"""Every call of the HTTP API, once: `AsyncClient` awaits it and `Client` runs it to its end."""
+"""Every API call, once: `AsyncClient` awaits it and `Client` runs it to completion."""
 
 from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
@@ -48,24 +48,24 @@ class Operations:
         self._transport = transport
 
     async def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         await self._transport.close()
 
     @property
     def url(self) -> str:
-        """Where it asks."""
+        """The URL of the control plane."""
         return self._current.endpoint.url
 
     async def submit(self, *, key: str | None = None, **job: Unpack[JobKeys]) -> Submitted:
-        """Hand in a job by the keys of a job file; return once it will not be lost.
+        """Submit a job, with the keys of a job file; return once it is on disk.
 
-        It goes out under a key, one of its own if none is given, and is made again under it if
-        the answer is lost: the control plane takes it once.
+        It is sent with an idempotency key, a new one by default, and retried with it if the
+        response is lost: the control plane runs it only once.
         """
         return await self._call(_submission(job, key))
 
     async def submit_file(self, path: str | Path, *, key: str | None = None) -> Submitted:
-        """Hand in a job file; its faults are named with their lines."""
+        """Submit a job file; errors come with their line."""
         from tenfold.files.jobs.submission import read_submission  # noqa: PLC0415
 
         return await self._call(_submission(read_submission(Path(path)), key))
@@ -73,7 +73,7 @@ class Operations:
     async def submit_many(
         self, jobs: Sequence[Mapping[str, Any]], *, key: str | None = None
     ) -> tuple[Submitted, ...]:
-        """Hand in several jobs, all of them or none, in one commit."""
+        """Submit several jobs, all or none."""
         batch = post("/jobs", Batch, {"jobs": jobs}, key or new_key())
         return (await self._call(batch)).jobs
 
@@ -84,11 +84,11 @@ class Operations:
         eta: bool = True,
         **job: Unpack[JobKeys],
     ) -> DryRun:
-        """Return what would become of a job if it were handed in now; nothing is handed in."""
+        """Return what would happen to a job if it were submitted now; nothing is submitted."""
         return await self._call(post("/jobs/dry-run", DryRun, job, seek=seek, eta=eta))
 
     async def job(self, job_id: str, *, eta: bool = False) -> Job:
-        """Return a job as it stands; with `eta`, when it will start, which may take seconds."""
+        """Return a job; with `eta`, also a forecast of its start, which may take seconds."""
         return await self._call(get(_job(job_id), Job, eta=eta or None))
 
     async def page(  # noqa: PLR0913 - each is a bound of its own, by name
@@ -102,7 +102,7 @@ class Operations:
         limit: int = 100,
         idle: bool = False,
     ) -> JobPage:
-        """Return a page of jobs, the newest first; `since` is a moment in ISO 8601."""
+        """Return a page of jobs, newest first; `since` is a time in ISO 8601."""
         return await self._call(
             get(
                 "/jobs",
@@ -125,7 +125,7 @@ class Operations:
         since: str | None = None,
         array: str | None = None,
     ) -> AsyncGenerator[Job, None]:
-        """Yield jobs, the newest first, page by page."""
+        """Yield jobs, newest first, page by page."""
         before: int | None = None
         while True:
             page = await self.page(
@@ -143,7 +143,7 @@ class Operations:
                 return
 
     async def cancel(self, job_id: str) -> CancelledJob:
-        """Take back a job that waits, or tell one that runs to end."""
+        """Cancel a pending or running job."""
         return await self._call(delete(_job(job_id), CancelledJob))
 
     async def why(
@@ -153,7 +153,7 @@ class Operations:
         seek: Literal["none", "cheapest", "every"] = "cheapest",
         eta: bool = False,
     ) -> Why:
-        """Return why a job waits and what would let it start."""
+        """Return why a job is pending and what would start it."""
         return await self._call(get(f"{_job(job_id)}/why", Why, seek=seek, eta=eta or None))
 
     async def nodes(self) -> tuple[Node, ...]:
@@ -161,63 +161,63 @@ class Operations:
         return (await self._call(get("/nodes", Nodes))).nodes
 
     async def cordon(self, node_id: str) -> NodeStatus:
-        """Let a node take no new work."""
+        """Stop scheduling jobs on a node; running jobs continue."""
         return await self._mark(node_id, "cordon")
 
     async def uncordon(self, node_id: str) -> NodeStatus:
-        """Let a node take work again."""
+        """Return a node to service."""
         return await self._mark(node_id, "uncordon")
 
     async def fail(self, node_id: str, cause: str = "") -> NodeStatus:
-        """Say that a node is gone: what runs there is ended and waits again."""
+        """Mark a node as failed: its jobs are stopped and requeued."""
         return await self._mark(node_id, "fail", cause)
 
     async def test_node(self, node_id: str) -> NodeStatus:
-        """Measure a node again; `nodes` tells what came of it."""
+        """Benchmark a node again; `nodes` shows the result."""
         return await self._mark(node_id, "test")
 
     async def accept_node(self, node_id: str) -> NodeStatus:
-        """Take a node in spite of its acceptance test."""
+        """Accept a node despite a failed acceptance test."""
         return await self._mark(node_id, "accept")
 
     async def mark_nodes(
         self, node_ids: Sequence[str], verb: NodeVerb, cause: str = ""
     ) -> tuple[NodeStatus, ...]:
-        """Do one thing to several nodes in one request: to all of them, or to none."""
+        """Change the state of several nodes in one request, all or none."""
         body = NodeActionRequest(nodes=list(node_ids), verb=verb, cause=cause)
         return (await self._call(post("/nodes", NodeStatuses, body))).nodes
 
     async def fleet(self) -> FleetStatus:
-        """Return the fleet in a few figures."""
+        """Return the state of the fleet in a few numbers."""
         return await self._call(get("/fleet", FleetStatus))
 
     async def idle(self) -> Idle:
-        """Return who holds GPUs and does not use them."""
+        """Return the jobs that hold GPUs without using them."""
         return await self._call(get("/fleet/idle", Idle))
 
     async def who_am_i(self) -> Token:
-        """Return whose token this is."""
+        """Return the team and role of your token."""
         return await self._call(get("/whoami", Token))
 
     async def tokens(self) -> tuple[Token, ...]:
-        """Return every token, without what makes it one."""
+        """Return all tokens, without their secrets."""
         return (await self._call(get("/tokens", Tokens))).tokens
 
     async def create_token(
         self, name: str, *, team: str, role: RoleName = "member", days: float | None = None
     ) -> NewToken:
-        """Make a token; this is the one time that it is shown."""
+        """Create a token; it is shown only in this response."""
         body = CreateToken(name=name, team=team, role=role, days=DAYS if days is None else days)
         return await self._call(post("/tokens", NewToken, body))
 
     async def revoke_token(self, token_id: str) -> Token:
-        """End a token now."""
+        """Revoke a token immediately."""
         return await self._call(delete(f"/tokens/{path_quoted(token_id)}", Token))
 
     async def wait(self, job_id: str, *, timeout_s: float | None = None) -> Job:
-        """Return a job once it is over; raise `NoAnswer` where `timeout_s` passes before.
+        """Return a job once it has ended; raise `NoAnswer` after `timeout_s`.
 
-        A control plane that is started again meanwhile does not end the wait.
+        A restart of the control plane does not end the wait.
         """
         ends_s = None if timeout_s is None else monotonic() + timeout_s
         tolerance = OutageTolerance(self._current)
@@ -233,7 +233,7 @@ class Operations:
             left_s = inf if ends_s is None else ends_s - monotonic()
             if left_s <= 0:
                 break
-            # The last look comes when the time is up, and not before.
+            # The last poll is when the time is up, not before.
             await self._transport.pause(min(pause_s, left_s))
         raise wait_timed_out(job_id, timeout_s)
 
@@ -268,9 +268,9 @@ class Operations:
         attempt: int | None = None,
         tail: int | None = None,
     ) -> Awaitable[str] | AsyncGenerator[str, None]:
-        """Return the end of what a job wrote: `tail` bytes of the latest attempt's first member.
+        """Return the end of a job's log: `tail` bytes of the first member of the latest attempt.
 
-        With `follow`, yield it as it comes, attempt after attempt, until the job is over.
+        With `follow`, yield it as it is written, attempt after attempt, until the job ends.
         """
         if follow:
             return self._followed(job_id, member, LogFollower(attempt), tail)
@@ -279,9 +279,9 @@ class Operations:
     async def events(
         self, *, after: int | None = None, follow: bool = True
     ) -> AsyncGenerator[JournalEvent, None]:
-        """Yield events of the journal after a number; without one, those that come from now on.
+        """Yield journal events after a number; without one, new events only.
 
-        With `follow` it goes on for ever, over a control plane that is started again, too.
+        With `follow` it never ends, even if the control plane restarts.
         """
         reader, tolerance, pauses = (
             EventReader(after),
@@ -310,7 +310,7 @@ class Operations:
     async def _followed(
         self, job_id: str, member: int, follower: LogFollower, tail: int | None
     ) -> AsyncGenerator[str, None]:
-        """Yield what a job writes; a stream that breaks off goes on where it was."""
+        """Yield a job's log as it is written; a broken stream resumes where it was."""
         pauses, tolerance = poll_intervals(), OutageTolerance(self._current)
         while True:
             try:
@@ -352,7 +352,7 @@ class Operations:
     async def _stream(
         self, call: Call[Any], headers: dict[str, str], *, endless: bool = False
     ) -> "AsyncGenerator[AsyncStream | BlockingStream, None]":
-        """Open a stream; whatever breaks it is told as the errors of this project."""
+        """Open a stream; connection errors become the errors of this client."""
         from httpx import HTTPError  # noqa: PLC0415
 
         more: dict[str, Any] = {"timeout": None} if endless else {}

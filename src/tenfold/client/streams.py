@@ -1,4 +1,4 @@
-"""Streams, taken apart line by line and apart from any connection."""
+"""Parse event and log streams, independent of the connection."""
 
 import codecs
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from tenfold.model.errors import TenfoldError
 
 
 class EventReader:
-    """Reads server-sent events from lines; knows the last number, to go on from there."""
+    """Reads server-sent events from lines, and remembers the last number to resume from."""
 
     def __init__(self, after: int | None = None) -> None:
         self.last = after
@@ -21,22 +21,22 @@ class EventReader:
 
     @property
     def headers(self) -> dict[str, str]:
-        """What tells the control plane where to go on."""
+        """The header that tells the control plane where to resume."""
         return {} if self.last is None else {"Last-Event-ID": str(self.last)}
 
     def begin(self) -> None:
-        """Forget half an event, at the start of a connection."""
+        """Drop a partial event, at the start of a connection."""
         self._id, self._kind, self._data = "", "", []
 
     def read(self, line: str) -> JournalEvent | None:
-        """Take one line; return an event where it is the last line of one."""
+        """Read one line; return an event if this completes one."""
         if line:
             self._take(line)
             return None
         number, kind, data = self._id, self._kind, "\n".join(self._data)
         self.begin()
         if not number.isdecimal():
-            # A comment that shows life, or word that the stream is to be closed.
+            # A heartbeat comment, or a notice that the stream is closing.
             return None
         self.last = int(number)
         return JournalEvent(seq=self.last, kind=kind, body=msgspec.json.decode(data or "{}"))
@@ -53,20 +53,20 @@ class EventReader:
 
 
 class LogFollower:
-    """Which attempt of a job is followed, how far it was read, and when no more is to come."""
+    """Which attempt of a job is being followed, how far it was read, and when it is complete."""
 
     def __init__(self, attempt: int | None) -> None:
         self._wanted = attempt
         self._done = 0
         self.number = 0
-        """The attempt that is being read."""
+        """The attempt being read."""
         self.offset: int | None = None
-        """The byte from which a stream that broke off is to go on; None at its beginning."""
+        """The byte from which to resume a broken stream; None at its start."""
         self._text = text_reader()
         self._has_begun = self._was_answered = False
 
     def next_attempt(self, job: Job) -> bool:
-        """Choose the attempt to read; False where it has not begun yet."""
+        """Choose the attempt to read; False if it has not started yet."""
         self._was_answered = True
         if self.offset is not None:
             return True
@@ -77,41 +77,42 @@ class LogFollower:
         return bool(numbers)
 
     def begin(self, headers: Mapping[str, str]) -> None:
-        """Take note of where a stream begins."""
+        """Note where a stream starts."""
         header = headers.get("Log-Offset", "")
         self.offset = int(header) if header.isdecimal() else None
         self._has_begun = True
 
     def raise_unless_resumable(self, problem: TenfoldError) -> None:
-        """Raise what went wrong where the stream cannot go on after it.
+        """Raise a problem after which the stream cannot resume.
 
-        Either nobody ever answered, or a control plane that does not count bytes broke off.
+        Either nothing ever answered, or the stream broke at a control plane that does not count
+        bytes.
         """
         if not self._was_answered or (self._has_begun and self.offset is None):
             raise problem
 
     def read(self, chunk: bytes) -> str:
-        """Return what came as text; a character that was cut waits for its end."""
+        """Return bytes as text; a split character waits for the rest."""
         if self.offset is not None:
             self.offset += len(chunk)
         return self._text.decode(chunk)
 
     def has_ended(self, job: Job) -> bool:
-        """Tell whether the attempt that was read is over; else its stream broke off."""
+        """Tell whether the attempt that was read has ended; otherwise its stream broke."""
         return any(one.number == self.number and one.ended_at for one in job.attempts)
 
     def end(self) -> str:
-        """Return what is left of an attempt that was read to its end."""
+        """Return the rest of an attempt that was read to its end."""
         left = self._text.decode(b"", final=True)
         self._text, self.offset, self._has_begun = text_reader(), None, False
         return left
 
     def is_last(self, job: Job) -> bool:
-        """Tell whether nothing more will come, once an attempt was read or none began."""
+        """Tell whether the log is complete, after an attempt was read or none started."""
         self._done = max(self._done, self.number)
         return job.is_over or (self._wanted is not None and self._done >= self._wanted)
 
 
 def text_reader() -> codecs.IncrementalDecoder:
-    """Return what makes text of bytes that may be cut anywhere, or be no text at all."""
+    """Return a UTF-8 decoder for bytes that may be split anywhere or not be text at all."""
     return codecs.getincrementaldecoder("utf-8")(errors="replace")

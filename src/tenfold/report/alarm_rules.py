@@ -1,8 +1,7 @@
-"""Alarms over the control plane's own metrics, as a rule file for Prometheus.
+"""Prometheus alerting rules over the control plane's metrics.
 
-Four troubles have alarms: budgets that are overrun, experiments that are slow, deployment that
-is held up, and production that is unreliable. Every threshold is an assumption, said so in the
-file, and can be set; none of them is right for all fleets.
+They cover four problems: teams over budget, wasted GPU time, long queues, and failures. Every
+default threshold is an assumption, as the file says, and can be set; none fits all fleets.
 """
 
 import json
@@ -11,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 HEAD = """\
-# Alarms of tenfold, written by `tenfold alarms rules`. Every threshold is an assumption:
-# write the file again with other values instead of editing it.
+# Alarms for Tenfold, written by `tenfold alarms rules`. Every default threshold is an assumption:
+# to change one, write the file again with other options instead of editing it.
 groups:
 """
 
@@ -24,22 +23,22 @@ class Thresholds(Struct, frozen=True, kw_only=True):
     """GPU-hours that a team may use in `budget_days`."""
     budget_days: int = 30
     quota_share: float = 1.0
-    """Of its quota, that a team may hold on average over a week."""
+    """Share of its quota that a team may hold on average over a week."""
     idle_share: float = 0.2
-    """Of the GPUs that are held, that may idle."""
+    """Share of held GPUs that may be idle."""
     goodput_least: float = 0.8
-    """Of the GPU time of attempts that ended, that must have been of use."""
+    """Share of the GPU time of ended attempts that must be useful."""
     wait_s: float = 3_600.0
-    """Nine of ten jobs must start within so long."""
+    """Nine of ten jobs must start within this."""
     waiting_jobs: int = 1_000
     commit_s: float = 1.0
-    """99 of 100 writes to the journal must be done within so long."""
+    """99 of 100 journal writes must finish within this."""
     failures_per_hour: float = 10.0
     recovery_s: float = 600.0
-    """A job that failed must run again within so long, on average."""
+    """Failed jobs must run again within this, on average."""
     nodes_down_share: float = 0.05
     loop_starts: int = 3
-    """Times that the loop may begin anew within an hour."""
+    """Restarts of the scheduling loop allowed within an hour."""
 
 
 class Alarm(Struct, frozen=True, kw_only=True):
@@ -48,15 +47,15 @@ class Alarm(Struct, frozen=True, kw_only=True):
     name: str
     expr: str
     lasts: str
-    """For how long it must be so before the alarm fires."""
+    """How long the condition must hold before the alarm fires."""
     severity: str
     summary: str
     do: str
-    """What to look at first."""
+    """What to check first."""
 
 
 def alarms(limits: Thresholds) -> dict[str, list[Alarm]]:
-    """Return the alarms by trouble."""
+    """Return the alarms by group."""
     return {
         "budget": list(_budget(limits)),
         "experiments": list(_experiments(limits)),
@@ -75,7 +74,7 @@ def rules_text(limits: Thresholds) -> str:
 
 
 def _rule(one: Alarm, group: str) -> str:
-    # A string in JSON is one in YAML.
+    # A JSON string is also a YAML string.
     return (
         f"      - alert: {one.name}\n"
         f"        expr: {json.dumps(one.expr)}\n"
@@ -95,7 +94,7 @@ def _budget(limits: Thresholds) -> Iterator[Alarm]:
         expr=f"{held} > {quota}",
         lasts="1h",
         severity="warning",
-        summary="team {{ $labels.team }} held more GPUs over a week than it is promised",
+        summary="team {{ $labels.team }} held more GPUs than its quota over the last week",
         do="`tenfold fleet idle` and `tenfold job list --team TEAM` show what it holds",
     )
     days = limits.budget_days
@@ -106,8 +105,8 @@ def _budget(limits: Thresholds) -> Iterator[Alarm]:
             expr=f"sum by (team) (increase({which})) / 3600 > {hours:.15g}",
             lasts="15m",
             severity="critical",
-            summary=f"team {{{{ $labels.team }}}} used more than its {hours:,g} GPU-hours",
-            do=f"the budget is for {days} days; `tenfold job list --team TEAM` shows what runs",
+            summary=f"team {{{{ $labels.team }}}} used over {hours:,g} GPU-hours, its budget",
+            do=f"the budget covers {days} days; `tenfold job list --team TEAM` shows its jobs",
         )
 
 
@@ -118,8 +117,8 @@ def _experiments(limits: Thresholds) -> Iterator[Alarm]:
         expr=f"sum(tenfold_idle_gpus) / ({held} > 0) > {limits.idle_share:g}",
         lasts="30m",
         severity="warning",
-        summary="{{ $value | humanizePercentage }} of the GPUs that are held are not used",
-        do="`tenfold fleet idle` names the jobs and what they cost",
+        summary="{{ $value | humanizePercentage }} of held GPUs are idle",
+        do="`tenfold fleet idle` lists the jobs and what they cost",
     )
     spent = "sum(increase(tenfold_allocated_gpu_seconds_total[6h]))"
     yield Alarm(
@@ -130,8 +129,8 @@ def _experiments(limits: Thresholds) -> Iterator[Alarm]:
         ),
         lasts="30m",
         severity="warning",
-        summary="only {{ $value | humanizePercentage }} of GPU time was of use",
-        do="jobs fail or are stopped before they save: look at failures and checkpoint intervals",
+        summary="only {{ $value | humanizePercentage }} of GPU time was useful",
+        do="jobs fail or are stopped before they save: check failures and checkpoint intervals",
     )
 
 
@@ -142,16 +141,16 @@ def _deployment(limits: Thresholds) -> Iterator[Alarm]:
         expr=f"histogram_quantile(0.9, {waits}) > {limits.wait_s:.15g}",
         lasts="15m",
         severity="warning",
-        summary="one job in ten waits for more than {{ $value | humanizeDuration }}",
-        do="`tenfold job why` tells what jobs wait for; `tenfold grow` what runs out next",
+        summary="one job in ten waits longer than {{ $value | humanizeDuration }}",
+        do="`tenfold job why` explains pending jobs; `tenfold grow` shows what runs out next",
     )
     yield Alarm(
         name="TenfoldQueueLong",
         expr=f"sum(tenfold_queue_depth_jobs) > {limits.waiting_jobs}",
         lasts="30m",
         severity="warning",
-        summary="{{ $value }} jobs wait",
-        do="`tenfold job list --state pending` tells for what",
+        summary="{{ $value }} jobs are pending",
+        do="`tenfold job list --state pending` shows the reasons",
     )
     commits = "sum by (le) (rate(tenfold_journal_commit_seconds_bucket[15m]))"
     yield Alarm(
@@ -159,8 +158,8 @@ def _deployment(limits: Thresholds) -> Iterator[Alarm]:
         expr=f"histogram_quantile(0.99, {commits}) > {limits.commit_s:.15g}",
         lasts="10m",
         severity="warning",
-        summary="writes to the journal take {{ $value | humanizeDuration }}, and so do submissions",
-        do="the disk or the database of the journal is slow",
+        summary="journal writes take {{ $value | humanizeDuration }}, which delays submissions",
+        do="check the disk or the database of the journal",
     )
 
 
@@ -170,16 +169,16 @@ def _production(limits: Thresholds) -> Iterator[Alarm]:
         expr="absent(tenfold_loop_up) == 1 or min(tenfold_loop_up) == 0",
         lasts="5m",
         severity="critical",
-        summary="the control plane takes no work",
-        do="`/readyz` says why; jobs that run go on",
+        summary="the control plane does not accept jobs",
+        do="`/readyz` shows the cause; running jobs continue",
     )
     yield Alarm(
         name="TenfoldLoopRestarts",
         expr=f"sum(increase(tenfold_loop_starts_total[1h])) > {limits.loop_starts}",
         lasts="0m",
         severity="critical",
-        summary="the loop began anew {{ $value | humanize }} times within an hour",
-        do="its log names what failed; the journal's disk is the first to look at",
+        summary="the scheduling loop restarted {{ $value | humanize }} times in an hour",
+        do="check the server log, and the disk of the journal first",
     )
     nodes = "sum(tenfold_nodes)"
     yield Alarm(
@@ -190,8 +189,8 @@ def _production(limits: Thresholds) -> Iterator[Alarm]:
         ),
         lasts="5m",
         severity="critical",
-        summary="nodes are lost, or are blamed for failing jobs",
-        do="`tenfold node list` names them with the cause",
+        summary="nodes are down, or cordoned because jobs kept failing there",
+        do="`tenfold node list` shows them with the cause",
     )
     failed = "sum(increase(tenfold_failure_detection_seconds_count[1h]))"
     yield Alarm(
@@ -199,8 +198,8 @@ def _production(limits: Thresholds) -> Iterator[Alarm]:
         expr=f"{failed} > {limits.failures_per_hour:g}",
         lasts="0m",
         severity="warning",
-        summary="{{ $value | humanize }} attempts failed within an hour",
-        do="`tenfold job list --state failed`",
+        summary="{{ $value | humanize }} attempts failed in an hour",
+        do="`tenfold job list --state failed` lists the jobs",
     )
     again = "sum(increase(tenfold_failure_recovery_seconds_count[6h]))"
     yield Alarm(
@@ -211,6 +210,6 @@ def _production(limits: Thresholds) -> Iterator[Alarm]:
         ),
         lasts="0m",
         severity="warning",
-        summary="jobs that failed run again only after {{ $value | humanizeDuration }}",
-        do="spares are too few, or the queue ahead of them too long: `tenfold sim failures`",
+        summary="failed jobs take {{ $value | humanizeDuration }} to run again",
+        do="too few spares, or a long queue ahead of them: see `tenfold sim failures`",
     )

@@ -1,4 +1,4 @@
-"""The application: every route, one guard, one way to tell errors."""
+"""The application: all routes, one guard, one error format."""
 
 from litestar import Litestar, Router
 from litestar.di import Provide
@@ -25,7 +25,7 @@ HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
 def make_app(control: Control, more: tuple[ControllerRouterHandler, ...] = ()) -> Litestar:
-    """Return the application over a control plane; raise where a route has no role.
+    """Return the application for a control plane; raise if a route has no role.
 
     `more` adds routes, which are guarded like all others.
     """

@@ -1,8 +1,8 @@
-"""Jobs that a submission is to come after: there for the one who asks, or not there at all.
+"""Resolve the `after` of a submission: jobs that must succeed before it starts.
 
-A name that is another team's is answered like one that nobody has, so that nothing is learnt by
-asking. The name of an array stands for its members. The fleet forgets jobs that are over, so one
-that did not succeed is found out here.
+Another team's job gets the same answer as a job that does not exist, so that names of other teams'
+jobs do not leak. The name of an array means all its members. The fleet forgets ended jobs, so a
+dependency that failed is found here, in the journal.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,9 +22,10 @@ from tenfold.server.problems import validation_problem
 from tenfold.server.submissions import SubmissionRequest
 
 DEPENDENCIES_MAX = 10_000
-"""Jobs that one may come after, members of arrays counted."""
+"""Jobs that one submission may depend on, counting members of arrays."""
 QUERY_BATCH = 500
-NOT_SUCCEEDED = ("failed", "cancelled")
+HAS_ENDED = {"failed": "failed", "cancelled": "was cancelled"}
+"""Jobs that ended without success, in words."""
 
 
 class _ResolvedName(NamedTuple):
@@ -35,14 +36,14 @@ class _ResolvedName(NamedTuple):
 
 
 def has_dependencies(request: SubmissionRequest) -> bool:
-    """Tell whether something of a request is to come after other jobs."""
+    """Tell whether any job of a request depends on other jobs."""
     return any(one.terms is not None and one.terms.after for one in request.submissions)
 
 
 def resolve_dependencies(
     request: SubmissionRequest, store: Store, token: Token
 ) -> SubmissionRequest:
-    """Return a request whose arrays stand as their members; raise where a job is not there."""
+    """Return a request with arrays replaced by their members; raise if a job does not exist."""
     names = dict.fromkeys(name for one in request.submissions for name in _after(one))
     resolved = _resolve_names(list(names), store, token)
     findings: list[Finding] = []
@@ -65,7 +66,7 @@ def _after(one: Submission) -> tuple[JobId, ...]:
 def _resolve_names(
     names: Sequence[JobId], store: Store, token: Token
 ) -> dict[JobId, _ResolvedName]:
-    """Return the jobs that each name stands for, where it stands for any that is there."""
+    """Return the jobs that each name stands for; names that do not exist are left out."""
     found: dict[JobId, _ResolvedName] = {}
     for at in range(0, len(names), QUERY_BATCH):
         columns = select(JOBS.c.id, JOBS.c.team, JOBS.c.state)
@@ -84,7 +85,7 @@ def _resolve_names(
 
 def _resolved(jobs: Iterable[tuple[JobId, str]]) -> _ResolvedName:
     each = list(jobs)
-    failed = next((one for one in each if one[1] in NOT_SUCCEEDED), None)
+    failed = next((one for one in each if one[1] in HAS_ENDED), None)
     return _ResolvedName([job_id for job_id, _ in each], failed)
 
 
@@ -95,18 +96,18 @@ def _findings(
         if name not in resolved:
             yield Finding(
                 code="no-such-job",
-                message=f"`after` names job `{name}`, and there is no such job",
-                hint="list your jobs; one that was over long ago can be left out",
+                message=f"`after` names job `{name}`, which does not exist",
+                hint="check `tenfold job list`; a job that ended long ago can be left out",
                 path=(*path, number),
             )
         elif (failed := resolved[name].failed) is not None:
             yield Finding(
                 code="dependency-failed",
-                message=f"`after` names job `{failed[0]}`, which is {failed[1]}",
-                hint="submit that one again first, or leave it out",
+                message=f"`after` names job `{failed[0]}`, which {HAS_ENDED[failed[1]]}",
+                hint="resubmit that job first, or remove it from `after`",
                 path=(*path, number),
             )
     count = sum(len(resolved[name].jobs) for name in after if name in resolved)
     if count > DEPENDENCIES_MAX:
-        message = f"`after` stands for {count:,} jobs; it may stand for {DEPENDENCIES_MAX:,}"
+        message = f"`after` resolves to {count:,} jobs; the limit is {DEPENDENCIES_MAX:,}"
         yield Finding(code="wrong-value", message=message, hint="name fewer jobs", path=path)

@@ -1,4 +1,4 @@
-"""The number of the newest event, for streams that wait for the next."""
+"""The number of the newest event, for streams that wait for the next one."""
 
 import asyncio
 
@@ -8,11 +8,11 @@ from tenfold.journal.store import Store, last_seq
 
 SEQ_MAX = 2**63 - 1
 POLL_S = 0.2
-"""From one look at the journal to the next."""
+"""How often the journal is polled."""
 
 
 class EventCursor:
-    """The number of the newest event, asked for once by all streams."""
+    """The number of the newest event, read once for all streams."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -21,7 +21,7 @@ class EventCursor:
         self._read_s = float("-inf")
 
     async def seq(self) -> int:
-        """Return it, not older than a look."""
+        """Return it, at most one poll interval old."""
         loop = asyncio.get_running_loop()
         async with self._lock:
             if loop.time() - self._read_s >= POLL_S:

@@ -1,7 +1,7 @@
-"""Requests that come again under their key are answered as the first time, and admit nothing.
+"""A request repeated with the same idempotency key gets the first response and submits nothing.
 
-The key is written with the first job that it admitted, in the same commit, so it is known after
-a kill exactly where the jobs are.
+The key is written in the same commit as the first job that it submitted, so after a crash it is
+known exactly when the jobs are.
 """
 
 from typing import Annotated
@@ -26,22 +26,22 @@ IdempotencyKey = Annotated[
         min_length=1,
         max_length=200,
         pattern=r"^[\x21-\x7e]+$",
-        description="Names the request for a day: sent again under it, it admits nothing twice.",
+        description="Key for safe retries: a repeat within a day submits nothing.",
     ),
 ]
 
 
 def submit_key(given: str | None, body: bytes, token: Token) -> SubmitKey | None:
-    """Return the key of a request, which belongs to the team that asks."""
+    """Return the key of a request; it belongs to the caller's team."""
     if given is None:
         return None
     return SubmitKey(TeamId(token.team), given, digest_of(body))
 
 
 def previous_answer(store: Store, key: SubmitKey, request: SubmissionRequest) -> Answer | None:
-    """Return what a request was answered the first time; None where this is the first time.
+    """Return the first response to a request; None if this is the first.
 
-    Raise where something else was request for under its key. It reads the journal.
+    Raise if the key was used for a different request. Reads the journal.
     """
     row = find_key(store, key.team, key.key)
     if row is None:

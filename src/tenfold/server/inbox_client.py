@@ -1,7 +1,7 @@
-"""From a request over HTTP to the inbox of the loop, and back once the disk has it.
+"""Pass an HTTP request to the inbox of the scheduling loop, and wait for the commit.
 
-The loop answers from its own thread. Whoever waits too long is future that nobody knows: what was
-asked for may still be done.
+The loop answers from its own thread. A request that times out gets `not-known`: it may still be
+carried out.
 """
 
 import asyncio
@@ -15,11 +15,11 @@ from tenfold.server.problems import Problem, refusal
 WAIT_S = 30.0
 """How long a request waits for the loop; a commit takes milliseconds, a long decision seconds."""
 STARTING = "starting"
-"""The code of a loop that reads its journal: requests may wait for it."""
+"""The code of a loop that is still reading its journal: requests may wait for it."""
 
 
 async def call_loop(inbox: Inbox, request: Request, wait_s: float = WAIT_S) -> Answer:
-    """Return the answer of the loop; raise the problem where it refuses or does not answer."""
+    """Return the loop's answer; raise a problem if it refuses or does not answer."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Answer] = loop.create_future()
 
@@ -28,7 +28,7 @@ async def call_loop(inbox: Inbox, request: Request, wait_s: float = WAIT_S) -> A
             future.set_result(answer)
 
     def deliver(answer: Answer) -> None:
-        # A server that is gone has nobody left to deliver.
+        # The server may have shut down meanwhile.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(settle, answer)
 
@@ -36,7 +36,7 @@ async def call_loop(inbox: Inbox, request: Request, wait_s: float = WAIT_S) -> A
     try:
         answer = await asyncio.wait_for(future, wait_s)
     except TimeoutError:
-        message = f"the control plane did not answer within {wait_s:g} s"
+        message = f"no answer from the scheduling loop within {wait_s:g} s"
         raise refusal(Reason("not-known", sentence=message)) from None
     if answer.refused is not None:
         raise refusal(answer.refused)
@@ -44,11 +44,11 @@ async def call_loop(inbox: Inbox, request: Request, wait_s: float = WAIT_S) -> A
 
 
 def check_writable(trouble: Reason | None) -> None:
-    """Raise where the loop does not run: nothing can be promised then."""
+    """Raise if the loop is not running, as nothing can be recorded then."""
     if trouble is not None and trouble.code != STARTING:
-        message = f"nothing can be taken now: {render(trouble, Reader())}"
+        message = f"cannot accept changes now: {render(trouble, Reader())}"
         raise Problem(
             503,
             Reason(trouble.code, sentence=message),
-            "try again; `/readyz` shows when it is over",
+            "try again; `/readyz` shows when the control plane is ready",
         )

@@ -1,7 +1,7 @@
-"""A log that is still written, read from any byte of it on: by followers, and by those who return.
+"""Read a log that is still being written, starting at any byte.
 
-A byte has one number, whatever piece it lies in, so whoever lost a connection says how far it
-had read and goes on there. Bytes that were dropped meanwhile are passed over.
+Bytes are numbered across all segments of a log, so a client that lost its connection can resume at
+the number it had reached. Bytes dropped meanwhile are skipped.
 """
 
 import os
@@ -11,11 +11,11 @@ from typing import BinaryIO
 
 READ_BYTES = 256 << 10
 LogPieces = Sequence[tuple[int, str]]
-"""The pieces of a log, oldest first, each with the number of its first byte."""
+"""The segments of a log, oldest first, each with the number of its first byte."""
 
 
 class LogReader:
-    """Reads a log as it grows; pieces may be added and dropped underneath."""
+    """Reads a log as it grows, while segments are added and dropped."""
 
     def __init__(self, pieces: Callable[[], LogPieces], offset: int) -> None:
         self._pieces = pieces
@@ -25,12 +25,12 @@ class LogReader:
         """The number of the next byte."""
 
     def read(self) -> bytes:
-        """Return what comes next; empty where nothing more is there yet."""
+        """Return the next bytes; empty if there are none yet."""
         if self._file is None and not self._open(self._begun()):
             return b""
         while not (found := self._more()):
             after = [piece for piece in self._pieces() if piece[0] > self._begins]
-            # Once there is a next piece this one is complete: what came last is read first.
+            # Once the next segment exists this one is complete: read its last bytes first.
             if not after or (found := self._more()):
                 break
             self.offset = max(self.offset, after[0][0])
@@ -39,7 +39,7 @@ class LogReader:
         return found
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -50,7 +50,7 @@ class LogReader:
         return found
 
     def _begun(self) -> tuple[int, str] | None:
-        """Return the piece in which the next byte lies, or the oldest that is left."""
+        """Return the segment with the next byte, or the oldest one left."""
         pieces = self._pieces()
         inside = [piece for piece in pieces if piece[0] <= self.offset]
         return inside[-1] if inside else next(iter(pieces), None)
@@ -70,7 +70,7 @@ class LogReader:
 
 
 def tail_offset(pieces: LogPieces, bytes_most: int) -> int:
-    """Return the number of the byte that so many bytes follow, or of the oldest that is left."""
+    """Return the number of the first of the last `bytes_most` bytes, or of the oldest one left."""
     if not pieces:
         return 0
     begins, path = pieces[-1]

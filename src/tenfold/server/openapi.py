@@ -1,7 +1,7 @@
-"""The description of the API: what the routes say of themselves, and the bodies they read.
+"""The OpenAPI description: what the routes declare, plus the request bodies.
 
-Bodies are read by the same code that reads job files, which names every fault at once. The
-framework does not know them, so their schemas are added here.
+Bodies are parsed by the code that reads job files, which reports all errors at once. The framework
+does not know them, so their schemas are added here.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ _METHODS = ("get", "post", "put", "patch", "delete")
 
 
 class _Json(OpenAPIRenderPlugin):
-    """Serves the description as JSON; there is no page that loads scripts from elsewhere."""
+    """Serves the description as JSON; there is no HTML page that loads third-party scripts."""
 
     def render(self, request: Request[Any, Any, Any], openapi_schema: dict[str, Any]) -> bytes:
         """Return the description."""
@@ -39,7 +39,7 @@ class _Json(OpenAPIRenderPlugin):
 
 
 def config() -> OpenAPIConfig:
-    """Return how the framework describes the routes."""
+    """Return the OpenAPI settings of the framework."""
     bearer = SecurityScheme(type="http", scheme="bearer", description="A token, `tf_...`.")
     router = Router(
         FOLDER, route_handlers=[], opt=requires_role(Role.viewer), include_in_schema=False
@@ -50,7 +50,7 @@ def config() -> OpenAPIConfig:
     return OpenAPIConfig(
         title="Tenfold",
         version=__version__,
-        description="The control plane of an AI fleet.",
+        description="The API of the Tenfold control plane: jobs, nodes, the fleet and tokens.",
         components=Components(security_schemes={"token": bearer}),
         security=[{"token": []}],
         openapi_router=router,
@@ -60,7 +60,7 @@ def config() -> OpenAPIConfig:
 
 
 def described(schema: Schema) -> Schema:
-    """Return a description with the bodies of requests and the form of errors."""
+    """Return a description with request bodies and the error format added."""
     (job, nodes, token, problem), parts = msgspec.json.schema_components(
         (JobSpec, NodeActionRequest, CreateToken, ProblemBody), ref_template=_REF
     )
@@ -89,14 +89,17 @@ def described(schema: Schema) -> Schema:
 
 
 def _with_problem(operation: Schema, problem: Schema) -> Schema:
-    """Return an operation whose errors are problems, and no others."""
+    """Return an operation whose only error responses are problems."""
     responses = {
         status: answer
         for status, answer in cast("Schema", operation["responses"]).items()
         if not status.startswith(("4", "5"))
     }
     content = {MEDIA_TYPE: {"schema": problem}}
-    responses["default"] = {"description": "Why it was not done.", "content": content}
+    responses["default"] = {
+        "description": "The error: a stable code, the cause and a hint.",
+        "content": content,
+    }
     return {**operation, "responses": responses}
 
 

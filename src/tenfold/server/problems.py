@@ -1,7 +1,7 @@
 """Errors as `application/problem+json`: a stable code, a sentence, a hint, and the field.
 
-Whatever goes wrong is answered in this form and no other. What is not expected is logged with
-its trace, and the answer says only that it happened.
+Every error response has this format. Unexpected errors are logged with their traceback, and the
+response only says that one happened.
 """
 
 import logging
@@ -21,37 +21,37 @@ from tenfold.report.reasons.render import Reader, render
 
 MEDIA_TYPE = "application/problem+json"
 ERRORS_MAX = 100
-"""Faults that are listed: a batch may have ten thousand."""
+"""Errors listed in a response; a batch may have ten thousand."""
 
 _TITLES = {
     400: "Bad request",
-    401: "Not authenticated",
-    403: "Not allowed",
+    401: "Unauthorized",
+    403: "Forbidden",
     404: "Not found",
     405: "Method not allowed",
     409: "Conflict",
     410: "Gone",
     413: "Too large",
     415: "Unsupported media type",
-    422: "Cannot be used",
+    422: "Invalid request",
     429: "Too many requests",
-    500: "A bug",
-    503: "Not available",
+    500: "Internal error",
+    503: "Service unavailable",
 }
 _CODES = {
-    400: ("bad-request", "look at the reference of the HTTP API"),
-    404: ("no-such-route", "look at the reference of the HTTP API"),
-    405: ("method-not-allowed", "look at the reference of the HTTP API"),
-    413: ("body-too-large", "a body may have 4 MiB: hand in fewer jobs at once"),
+    400: ("bad-request", "see the HTTP API reference"),
+    404: ("no-such-route", "see the HTTP API reference"),
+    405: ("method-not-allowed", "see the HTTP API reference"),
+    413: ("body-too-large", "the limit is 4 MiB per request; submit fewer jobs at once"),
     415: ("media-type", "send JSON"),
-    429: ("too-many-requests", "wait a little and ask again"),
+    429: ("too-many-requests", "wait a few seconds and try again"),
 }
 _CLIENT_NAMES = {
     "in_state": "state",
     "last_event_id": "Last-Event-ID",
     "idempotency_key": "Idempotency-Key",
 }
-"""Parameters that clients know by another name than the code."""
+"""Parameters whose name in the API differs from the name in the code."""
 _REFUSED = {
     "job-not-active": 409,
     "key-taken": 409,
@@ -63,19 +63,19 @@ _REFUSED = {
     "node-lost": 409,
     "no-acceptance-test": 409,
 }
-"""Status by the code with which the loop refuses; all others mean that it cannot answer now."""
+"""Status by the loop's refusal code; all others mean that it cannot answer now."""
 _HINTS = {
-    "key-taken": "use another key for another request",
-    "no-such-node": "list the nodes; nothing was done to any other",
-    "node-refused": "test it again once it is mended, or accept it as it is",
-    "node-busy": "cordon it, and ask again when its jobs are over",
-    "node-under-test": "ask again when the test is over",
+    "key-taken": "use a new key for a different request",
+    "no-such-node": "check `tenfold node list`; no other node was changed",
+    "node-refused": "fix the node and test it again, or accept it as it is",
+    "node-busy": "cordon it, and try again once its jobs have ended",
+    "node-under-test": "try again once the test has finished",
 }
 _LOG = logging.getLogger("tenfold.server")
 
 
 class Problem(Exception):
-    """Ends a request with an answer that says why."""
+    """Ends a request with an error response."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Problem(Exception):
         faults: Sequence[Fault] = (),
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        # What the server says itself is a sentence already; whoever asked may read it.
+        # The server's own messages are sentences already, with nothing to redact.
         self.detail = reason.sentence or render(reason, Reader())
         super().__init__(self.detail)
         self.status = status
@@ -96,7 +96,7 @@ class Problem(Exception):
         self.headers = dict(headers or {})
 
     def body(self) -> ProblemBody:
-        """Return what is sent."""
+        """Return the response body."""
         shown = tuple(self.faults[:ERRORS_MAX])
         return ProblemBody(
             type=f"urn:tenfold:problem:{self.reason.code}",
@@ -112,26 +112,30 @@ class Problem(Exception):
 
 
 def validation_problem(findings: Sequence[Finding], what: str) -> Problem:
-    """Return the problem of a body that was read and cannot be used."""
+    """Return the problem for a body that was parsed and has errors."""
     faults = [_fault(one) for one in findings]
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-    message = f"{what} cannot be used: {faults[0].message}{more}"
+    message = f"{what} is invalid: {faults[0].message}{more}"
     return Problem(422, Reason(faults[0].code, sentence=message), faults[0].hint, faults=faults)
 
 
 def refusal(reason: Reason) -> Problem:
-    """Return the problem of a request that the loop refused."""
+    """Return the problem for a request that the loop refused."""
     status = _REFUSED.get(reason.code, 503)
     hint = (
-        "ask again, or look whether it was done" if status == 503 else _HINTS.get(reason.code, "")
+        "check whether it was carried out, then try again"
+        if status == 503
+        else _HINTS.get(reason.code, "")
     )
     return Problem(status, reason, hint)
 
 
 def no_such_job(job_id: str) -> Problem:
-    """Return the problem of a job that is not there, or is another team's."""
+    """Return the problem for a job that does not exist, or belongs to another team."""
     return Problem(
-        404, Reason("no-such-job", sentence=f"there is no job `{job_id}`"), "list your jobs"
+        404,
+        Reason("no-such-job", sentence=f"no job `{job_id}`"),
+        "list your jobs with `tenfold job list`",
     )
 
 
@@ -156,7 +160,11 @@ def _from_http(_: Request[Any, Any, Any], error: HTTPException) -> Response[Prob
     code, hint = _CODES.get(status, ("bad-request", ""))
     faults: list[Fault] = []
     if isinstance(error, ValidationException):
-        code, hint, faults = "wrong-value", "mend the fields that are named", _faults(error.extra)
+        code, hint, faults = (
+            "wrong-value",
+            "fix the fields listed in `errors`",
+            _faults(error.extra),
+        )
     message = f"{faults[0].field}: {faults[0].message}" if faults else error.detail
     headers = {key: value for key, value in (error.headers or {}).items() if key.lower() == "allow"}
     return problem_response(
@@ -180,21 +188,21 @@ def _from_tenfold(_: Request[Any, Any, Any], error: TenfoldError) -> Response[Pr
 def _from_database(_: Request[Any, Any, Any], error: SQLAlchemyError) -> Response[ProblemBody]:
     _LOG.error("the journal does not answer", exc_info=error)
     reason = Reason("journal-unreachable", sentence="the journal does not answer")
-    return problem_response(Problem(503, reason, "ask again; `/readyz` tells when it is back"))
+    return problem_response(Problem(503, reason, "try again; `/readyz` shows when it is back"))
 
 
 def _from_bug(request: Request[Any, Any, Any], error: Exception) -> Response[ProblemBody]:
-    _LOG.error("a bug in %s %s", request.method, request.url.path, exc_info=error)
+    _LOG.error("unexpected error in %s %s", request.method, request.url.path, exc_info=error)
     return problem_response(_bug())
 
 
 def _bug() -> Problem:
-    reason = Reason("bug", sentence="the server met something that it did not expect")
-    return Problem(500, reason, "the log of the server tells more; please report it")
+    reason = Reason("bug", sentence="unexpected error in the server")
+    return Problem(500, reason, "this is a bug, please report it; the server log has the traceback")
 
 
 def _fault(one: Finding) -> Fault:
-    """Return a finding as a fault; what is missing has no line in a file, and a field here."""
+    """Return a finding as a field error; a missing key gets a field of its own."""
     if one.code != "missing-key":
         return Fault(field=one.field, code=one.code, message=one.message, hint=one.hint)
     key = one.message.rpartition("`")[0].rpartition("`")[2]
@@ -203,7 +211,7 @@ def _fault(one: Finding) -> Fault:
 
 
 def _faults(extra: object) -> list[Fault]:
-    """Return what the framework found wrong with parameters, in this form."""
+    """Return the framework's parameter errors in this format."""
     if not isinstance(extra, list):
         return []
     rows = [cast("dict[str, Any]", row) for row in cast("list[object]", extra) if row]
@@ -229,4 +237,4 @@ HANDLERS = cast(
         Exception: _from_bug,
     },
 )
-"""How each kind of exception is answered."""
+"""The handler for each type of exception."""

@@ -1,6 +1,6 @@
-"""Every request, timed and logged: who asked for which route, and what came of it.
+"""Time and log every request: caller, route and status.
 
-Neither the query nor the headers are logged, so that nothing secret is.
+Neither the query nor the headers are logged, so no secret is.
 """
 
 import logging
@@ -16,12 +16,12 @@ from tenfold.server.metrics.traces import Traces
 from tenfold.server.runtime.logs import FIELDS
 
 QUIET = ("/healthz", "/readyz", "/metrics")
-"""Asked every few seconds by machines: timed and not logged."""
+"""Polled every few seconds by machines: timed, but not logged."""
 _LOG = logging.getLogger("tenfold.server.requests")
 
 
 class RequestLog(ASGIMiddleware):
-    """Times each request until its answer begins."""
+    """Times each request until its response begins."""
 
     scopes = (ScopeType.HTTP,)
 
@@ -30,7 +30,7 @@ class RequestLog(ASGIMiddleware):
         self._traces = traces
 
     async def handle(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
-        """Pass a request on, and take note of its answer."""
+        """Handle a request, and record its response."""
         start = perf_counter()
         method, route = _names(scope)
         with self._traces.request(method, route, scope["headers"]) as span:

@@ -1,7 +1,7 @@
-"""From the body of a request to submissions, every fault named, and what is message of them after.
+"""Parse submissions from request bodies, report all errors at once, and build the response.
 
-A batch is taken whole or not at all: a client that mends one line sends it again and knows that
-nothing of it runs already.
+A batch is accepted as a whole or not at all: a client that fixes one line can resend it, knowing
+that no part of it is running already.
 """
 
 import hashlib
@@ -28,22 +28,22 @@ from tenfold.server.problems import Problem, validation_problem
 BATCH_MAX = 10_000
 """Submissions in one request."""
 ARRAY_BYTES_MAX = 256 << 20
-"""What arrays of one request may take up in the journal. An assumption: a body has 4 MiB."""
+"""What the arrays of one request may take up in the journal. An assumption: a body has 4 MiB."""
 MEMBERS_SHOWN_MAX = 1_000
-"""Members of an array that are named in the answer; the others follow from `count`."""
+"""Members of an array listed in the response; the others follow from `count`."""
 
 Row = TypeVar("Row", bound=Struct)
 
 
 class SubmissionRequest(Struct, frozen=True):
-    """What one request hands in."""
+    """The submissions of one request."""
 
     submissions: tuple[Submission, ...]
     is_batch: bool
 
 
 def parse_submissions(body: bytes, token: Token) -> SubmissionRequest:
-    """Return the submissions in a body; raise the problem that names every fault."""
+    """Return the submissions in a body; raise a problem that lists all errors."""
     values = decode_object(body)
     batch = values.get("jobs")
     is_batch = "jobs" in values
@@ -66,7 +66,7 @@ def parse_submissions(body: bytes, token: Token) -> SubmissionRequest:
 
 
 def digest_of(body: bytes) -> str:
-    """Return a digest of what a body says, however it is laid out."""
+    """Return a digest of the content of a body, independent of formatting."""
     canonical = msgspec.json.encode(decode_object(body), order="deterministic")
     return hashlib.sha256(canonical).hexdigest()
 
@@ -74,7 +74,7 @@ def digest_of(body: bytes) -> str:
 def submitted(
     request: SubmissionRequest, jobs: Sequence[JobId], policy: Policy
 ) -> tuple[Submitted, ...]:
-    """Return what each submission became, from the names of all jobs in order."""
+    """Return the response for each submission, from the ids of all jobs in order."""
     made: list[Submitted] = []
     names: Iterator[JobId] = iter(jobs)
     for one in request.submissions:
@@ -98,7 +98,7 @@ def submitted(
 
 
 def read_body(row_type: type[Row], body: bytes, what: str) -> Row:
-    """Return a body as a value; raise the problem that names every fault."""
+    """Return a body as a value; raise a problem that lists all errors."""
     findings: list[Finding] = []
     row = read_row(row_type, decode_object(body), (), findings)
     if row is None or findings:
@@ -107,35 +107,35 @@ def read_body(row_type: type[Row], body: bytes, what: str) -> Row:
 
 
 def decode_object(body: bytes) -> dict[str, object]:
-    """Return the table of keys and values that a body holds."""
+    """Return the JSON object in a body."""
     try:
         values: object = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        message = str(error) or "it is nested too deeply"
+        message = str(error) or "nested too deeply"
         reason = Reason("not-json", sentence=f"the body is not JSON: {message}")
-        raise Problem(400, reason, "send an object as JSON") from None
+        raise Problem(400, reason, "send a JSON object") from None
     if not isinstance(values, dict):
-        reason = Reason("not-an-object", sentence="the body is JSON, and not an object")
+        reason = Reason("not-an-object", sentence="the body is JSON, but not an object")
         raise Problem(422, reason, 'send an object: `{"command": ["true"]}`')
     return cast("dict[str, object]", values)
 
 
 def _batch(values: dict[str, object], batch: object) -> list[dict[str, object]]:
     faults = [
-        Fault(field=key, code="unknown-key", message=f"`{key}` has no meaning beside `jobs`")
+        Fault(field=key, code="unknown-key", message=f"`{key}` is not allowed next to `jobs`")
         for key in values
         if key != "jobs"
     ]
     rows = cast("list[object]", batch) if isinstance(batch, list) else None
     if rows is None:
-        message = "`jobs` is not a list of submissions"
+        message = "`jobs` is not a list"
         faults.append(Fault(field="jobs", code="wrong-value", message=message))
     elif not 1 <= len(rows) <= BATCH_MAX:
-        message = f"`jobs` has {len(rows):,} submissions; it may have 1 to {BATCH_MAX:,}"
+        message = f"`jobs` has {len(rows):,} entries; it must have 1 to {BATCH_MAX:,}"
         faults.append(Fault(field="jobs", code="wrong-value", message=message))
     else:
         faults += [
-            Fault(field=f"jobs[{place}]", code="wrong-value", message="it is not an object")
+            Fault(field=f"jobs[{place}]", code="wrong-value", message="expected an object")
             for place, row in enumerate(rows)
             if not isinstance(row, dict)
         ]
@@ -148,21 +148,21 @@ def _batch(values: dict[str, object], batch: object) -> list[dict[str, object]]:
 def _check_team(one: Submission, token: Token) -> None:
     if token.sees_all_teams or one.team == token.team:
         return
-    message = f"the token is of team `{token.team}`, and the job names team `{one.team}`"
+    message = f"the token belongs to team `{token.team}`, but the job names team `{one.team}`"
     reason = Reason("other-team", sentence=message)
     fault = Fault(field="team", code=reason.code, message=message)
-    raise Problem(403, reason, "leave `team` out", faults=[fault])
+    raise Problem(403, reason, "remove `team`, or use a token of that team", faults=[fault])
 
 
 def _check_size(found: Sequence[Submission]) -> None:
     count = sum(one.array or 1 for one in found)
     if count > ARRAY_MOST:
-        message = f"these are {count:,} jobs; one request may hand in {ARRAY_MOST:,}"
+        message = f"{count:,} jobs in one request; the limit is {ARRAY_MOST:,}"
         raise Problem(
-            422, Reason("too-many-jobs", sentence=message), "hand them in by several requests"
+            422, Reason("too-many-jobs", sentence=message), "split them into several requests"
         )
     written = sum(one.array * len(msgspec.json.encode(one.run_spec)) for one in found if one.array)
     if written > ARRAY_BYTES_MAX:
-        message = f"members of an array are kept one by one: these would take {written >> 20:,} MiB"
-        hint = f"{ARRAY_BYTES_MAX >> 20} MiB may be: put what they share into a file, and name it"
+        message = f"the members of the arrays would take {written >> 20:,} MiB in the journal"
+        hint = f"the limit is {ARRAY_BYTES_MAX >> 20} MiB; move what they share to a file"
         raise Problem(422, Reason("too-many-jobs", sentence=message), hint)

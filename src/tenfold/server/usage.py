@@ -1,6 +1,6 @@
-"""What jobs use, as it is shown: figures of the last look, and since when a job idles.
+"""GPU and CPU usage of jobs in API responses: the last sample, and since when a job is idle.
 
-Figures are kept in memory and gone with the control plane; that a job idles is a fact.
+Samples are in memory and lost at a restart; that a job is idle is recorded in the journal.
 """
 
 from msgspec.structs import replace
@@ -17,24 +17,24 @@ from tenfold.model.units import HOUR, Millis
 from tenfold.server.schemas import iso
 
 JOBS_MAX = 1_000
-"""Jobs that a report names; all are counted."""
+"""Jobs listed in the idle report; the sums count all of them."""
 _PLAIN = Terms()
 
 
 def with_use(shown: Job, row: JobRow, usage: Usage) -> Job:
-    """Return a job that runs with what it uses; another as it is."""
+    """Return a running job with its usage; any other job unchanged."""
     if row.state not in ("running", "stopping"):
         return shown
     use, since_ms = usage.of(row.id), usage.idle.get(row.id)
     if use is not None:
         shown = replace(shown, use=to_use(use))
-    # What idled was an attempt before this one, where it began to before this one ran.
+    # An idle time before this attempt started belongs to an earlier attempt.
     is_old = row.state == "running" and since_ms is not None and since_ms < row.changed_ms
     return shown if since_ms is None or is_old else replace(shown, idle_since=iso(since_ms))
 
 
 def to_use(use: JobUse) -> Use:
-    """Return figures of one look."""
+    """Return one usage sample."""
     measure: Measure = use.measure
     memory = use.memory_used_bytes if measure == "gpu" else None
     return Use(
@@ -43,7 +43,7 @@ def to_use(use: JobUse) -> Use:
 
 
 def to_idle(fleet: Fleet, usage: Usage, at_ms: Millis, team: str | None) -> Idle:
-    """Return who idles, of one team or of all."""
+    """Return the idle jobs of one team, or of all."""
     found = [
         _idle_job(fleet.running[job_id], since_ms, at_ms, usage)
         for job_id, since_ms in fleet.idle.items()

@@ -1,4 +1,4 @@
-"""Acceptance tests of nodes for people: wait for one, and show every figure beside its pool's."""
+"""Acceptance tests on the command line: wait for one, and show each figure next to its pool's."""
 
 from collections.abc import Mapping, Sequence
 from time import monotonic, sleep
@@ -10,11 +10,11 @@ from tenfold.model.errors import NoAnswer
 
 POLL_S = 0.25
 WAIT_S = 180.0
-"""A test takes about two seconds, and is broken off after sixty."""
+"""A test takes about two seconds, and is aborted after sixty."""
 
 
 def tested_at(client: Client) -> dict[str, str]:
-    """Return when each node was tested last; nothing where it never was."""
+    """Return the last test time of each node; empty if it was never tested."""
     return {node.id: node.test.tested_at if node.test else "" for node in client.nodes()}
 
 
@@ -34,14 +34,14 @@ def wait_for_tests(client: Client, names: Sequence[str], before: Mapping[str, st
         if monotonic() > ends:
             raise NoAnswer(
                 "test-not-over",
-                f"the test of node `{left[0]}` is not over yet",
-                "it goes on; `tenfold node list` tells what came of it",
+                f"the test of node `{left[0]}` has not finished after {WAIT_S * len(names):.0f} s",
+                "it continues; `tenfold node list` shows the result",
             )
         sleep(POLL_S)
 
 
 def show_test(node: Node) -> None:
-    """Print how a node did, figure by figure."""
+    """Print the test result of a node, one row per figure."""
     test = node.test
     if test is None:
         show(f"`{node.id}` was never tested")
@@ -57,10 +57,10 @@ def show_test(node: Node) -> None:
 
 
 def show_refused(nodes: Sequence[Node]) -> None:
-    """Print why nodes take no work, where a sentence says so."""
+    """Print why nodes are out of service."""
     for node in nodes:
         if node.state != "up" and node.sentence:
-            show(f"`{node.id}` takes no work: {node.sentence}")
+            show(f"`{node.id}` is out of service: {node.sentence}")
 
 
 def _row(one: NodeFigure) -> list[str]:

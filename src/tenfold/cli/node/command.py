@@ -1,4 +1,4 @@
-"""`tenfold node`: the nodes of the control plane that runs."""
+"""`tenfold node`: list, cordon, fail, test and accept nodes of the running control plane."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -16,19 +16,18 @@ from tenfold.model.fleet import hostlist
 
 app = App(
     name="node",
-    help="List nodes, take them out of use and back, and test them.",
+    help="List, cordon, fail and test nodes.",
     help_format="plaintext",
-    default_parameter=Parameter(show_default=False),
 )
 
-Names = Annotated[str, Parameter(help="A node, or several as a host list: n[01-08].")]
-Cause = Annotated[str, Parameter(help="Why, for the record.")]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+Names = Annotated[str, Parameter(help="Node, or several as a host list: n[01-08]")]
+Cause = Annotated[str, Parameter(show_default=False, help="Reason, for the record")]
+Json = Annotated[bool, Parameter(name="--json", negative="", show_default=False, help="Print JSON")]
 
 
 @app.command(name="list")
 def list_command(*, as_json: Json = False) -> None:
-    """List the nodes, with their state and whether they are virtual."""
+    """List nodes with their state."""
     with Client() as client:
         nodes = client.nodes()
     if as_json:
@@ -40,27 +39,27 @@ def list_command(*, as_json: Json = False) -> None:
 
 @app.command(name="cordon")
 def cordon_command(*nodes: Names, cause: Cause = "", as_json: Json = False) -> None:
-    """Let nodes take no new work; what runs there may end. All of them or none."""
+    """Stop scheduling jobs on nodes; running jobs continue. All nodes or none."""
     _mark(nodes, "cordon", as_json, cause)
 
 
 @app.command(name="uncordon")
 def uncordon_command(*nodes: Names, as_json: Json = False) -> None:
-    """Let nodes take work again, or say that lost ones are back. All of them or none."""
+    """Return cordoned or failed nodes to service. All nodes or none."""
     _mark(nodes, "uncordon", as_json)
 
 
 @app.command(name="fail")
 def fail_command(*nodes: Names, cause: Cause = "", as_json: Json = False) -> None:
-    """Say that nodes are gone: what runs there is ended and waits again. All of them or none."""
+    """Mark nodes as failed: their jobs are stopped and requeued. All nodes or none."""
     _mark(nodes, "fail", as_json, cause)
 
 
 @app.command(name="test")
 def measure_command(*nodes: Names, as_json: Json = False) -> None:
-    """Measure nodes again and hold them against their pool; they take no work meanwhile.
+    """Benchmark nodes again and compare them with their pool; they get no jobs meanwhile.
 
-    Ends with status 1 where one is refused.
+    Exits with status 1 if a node is rejected.
     """
     names = _names(nodes)
     with Client() as client:
@@ -78,30 +77,30 @@ def measure_command(*nodes: Names, as_json: Json = False) -> None:
 
 @app.command(name="accept")
 def accept_command(*nodes: Names, as_json: Json = False) -> None:
-    """Take nodes in spite of their test; who did is recorded. All of them or none."""
+    """Accept nodes despite a failed acceptance test; your name is recorded. All nodes or none."""
     _mark(nodes, "accept", as_json)
 
 
 def _mark(nodes: Sequence[str], verb: NodeVerb, as_json: bool, cause: str = "") -> None:
-    """Ask for all nodes at once: what cannot be done to one is done to none."""
+    """Change all nodes in one request: if one cannot be changed, none is."""
     names = _names(nodes)
     with Client() as client:
-        _say(client.mark_nodes(names, verb, cause), as_json)
+        _print_states(client.mark_nodes(names, verb, cause), as_json)
 
 
 def _names(texts: Sequence[str]) -> list[str]:
     if not texts:
-        raise InputError("no-node", "no node was named", "`tenfold node list` names them")
+        raise InputError("no-node", "no node given", "`tenfold node list` shows all nodes")
     try:
         return list(dict.fromkeys(name for text in texts for name in hostlist.expand(text)))
     except hostlist.HostlistError as error:
-        said = f"the nodes cannot be read: {error}"
-        raise InputError("bad-host-list", said, "write them like n[01-08]") from None
+        message = f"cannot parse the node list: {error}"
+        raise InputError("bad-host-list", message, "write it like n[01-08]") from None
 
 
-def _say(taken: Sequence[NodeStatus], as_json: bool) -> None:
+def _print_states(nodes: Sequence[NodeStatus], as_json: bool) -> None:
     if as_json:
-        print_json(taken)
+        print_json(nodes)
         return
-    for one in taken:
-        show(f"`{one.id}` is {one.state}")
+    for node in nodes:
+        show(f"`{node.id}` is {node.state}")

@@ -42,7 +42,8 @@ TeamUsers = Annotated[
     Parameter(help="Run each team's jobs as a separate Unix user; auto: if started as root"),
 ]
 TeamUids = Annotated[
-    str, Parameter(help="UID range for team users (default: 2100000000-2100009999)")
+    str,
+    Parameter(show_default=False, help="UID range for team users (default: 2100000000-2100009999)"),
 ]
 
 

@@ -1,7 +1,6 @@
-"""The HTTP API: what is sent and what is answered, for the server and both clients.
+"""The requests and responses of the HTTP API, shared by the server and both clients.
 
-Answers pass over keys that they do not know, so that an older client understands a newer control
-plane; a field that is added later has a default, so that a newer client understands an older one.
-Bodies of requests refuse unknown keys: a misspelt one would be ignored in silence.
-Times are ISO 8601 in UTC.
+Responses ignore unknown keys, so that an older client understands a newer control plane; a field
+added later has a default, so that a newer client understands an older one. Request bodies reject
+unknown keys: a misspelt one would be ignored silently. Times are ISO 8601 in UTC.
 """

@@ -1,4 +1,4 @@
-"""The fleet as a whole: counts by state, jobs that idle, events of the journal, health."""
+"""The fleet as a whole: counts by state, idle jobs, journal events, health."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from tenfold.model.api.jobs import Use
 
 
 class FleetStatus(Struct, frozen=True, kw_only=True):
-    """What there is and what it does."""
+    """Nodes, GPUs and jobs by state."""
 
     at: str | None
     nodes: dict[str, int]
@@ -16,15 +16,15 @@ class FleetStatus(Struct, frozen=True, kw_only=True):
     gpus: dict[str, int]
     """By state: held, free, cordoned, down."""
     accelerators: dict[str, int]
-    """GPUs by type, whatever their state."""
+    """GPUs by type, in any state."""
     jobs: dict[str, int]
-    """By state; below `operator`, those of one's own team."""
+    """By state; below `operator`, only your team's."""
     event: int
-    """The last event that is counted in."""
+    """The last event included."""
 
 
 class IdleJob(Struct, frozen=True, kw_only=True):
-    """One job that idles."""
+    """One idle job."""
 
     id: str
     team: str
@@ -36,7 +36,7 @@ class IdleJob(Struct, frozen=True, kw_only=True):
 
 
 class IdleTeam(Struct, frozen=True, kw_only=True):
-    """GPUs that the jobs of one team hold and do not use."""
+    """Idle GPUs of one team."""
 
     team: str
     jobs: int
@@ -45,19 +45,19 @@ class IdleTeam(Struct, frozen=True, kw_only=True):
 
 
 class Idle(Struct, frozen=True, kw_only=True):
-    """Which jobs idle now; hours are lost since each began to."""
+    """Idle jobs now; hours are counted since each became idle."""
 
     at: str | None
     gpus: float
     gpu_hours_lost: float
     teams: tuple[IdleTeam, ...]
-    """Those that lose most come first."""
+    """Largest loss first."""
     jobs: tuple[IdleJob, ...]
-    """Likewise, and 1,000 of them at most."""
+    """Largest loss first, 1,000 at most."""
 
 
 class JournalEvent(Struct, frozen=True, kw_only=True):
-    """One event of the journal, as a stream of server-sent events has it."""
+    """One journal event, as in the stream of server-sent events."""
 
     seq: int
     kind: str
@@ -67,8 +67,8 @@ class JournalEvent(Struct, frozen=True, kw_only=True):
 
 
 class Health(Struct, frozen=True, kw_only=True):
-    """One word, and what is odd though work is taken."""
+    """Health, and a clock warning."""
 
     status: str
     clock_ahead_s: float | UnsetType = UNSET
-    """How far times of events are ahead of the machine's clock, where that is a second or more."""
+    """How far event times are ahead of the machine's clock, if a second or more."""

@@ -1,4 +1,4 @@
-"""Jobs: submit them, look at them, cancel them, and ask why one waits."""
+"""Jobs: submit, show and cancel them, and explain why one is pending."""
 
 from typing import Any, Literal
 
@@ -9,40 +9,40 @@ from tenfold.model.job.job import ENDED, JobState
 from tenfold.model.job.usage import Measure
 
 PAGE_MAX = 1_000
-"""Jobs in one page of a listing."""
+"""Jobs per page."""
 Outcome = Literal["starts", "waits", "never"]
 
 
 class Submitted(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A job that will not be lost. An array has the name that its members share."""
+    """A job that is on disk. An array has the id that its members share."""
 
     id: str
     name: str
     team: str
     state: JobState
     count: int = 0
-    """Members of an array; 0 for one job."""
+    """Members of an array; 0 for a single job."""
     members: tuple[str, ...] = ()
-    """The first of them by name."""
+    """The ids of the first members."""
     notes: tuple[str, ...] = ()
-    """What was asked for and that the policy ignores."""
+    """Keys of the job that the policy ignores."""
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Every job by its name: the one, or all members of the array."""
+        """The ids of all jobs: the one, or all members of the array."""
         if not self.count:
             return (self.id,)
         return tuple(f"{self.id}[{member}]" for member in range(self.count))
 
 
 class Batch(Struct, frozen=True, kw_only=True):
-    """What became of several submissions, in their order."""
+    """The results of several submissions, in order."""
 
     jobs: tuple[Submitted, ...]
 
 
 class Attempt(Struct, frozen=True, kw_only=True):
-    """One start that was ordered, and what became of it."""
+    """One attempt to run a job."""
 
     number: int
     started_at: str | None
@@ -51,18 +51,18 @@ class Attempt(Struct, frozen=True, kw_only=True):
     exit_code: int | None
     reason: str
     log_bytes_dropped: int | UnsetType = UNSET
-    """Bytes of its log that are gone because it wrote too many; `UNSET` where none are."""
+    """Bytes dropped from its log because it wrote too many; `UNSET` if none."""
 
 
 class Reason(Struct, frozen=True, kw_only=True):
-    """Why a job stands where it stands, in words."""
+    """Why a job is in its state."""
 
     code: str
     sentence: str
 
 
 class Eta(Struct, frozen=True, kw_only=True):
-    """Times by which a waiting job starts in half, and in nine of ten, such cases."""
+    """Forecast start: half of such jobs start by `p50_at`, nine of ten by `p90_at`."""
 
     p50_at: str
     p90_at: str
@@ -75,25 +75,25 @@ class Members(Struct, frozen=True, kw_only=True):
 
     count: int
     states: dict[str, int]
-    """How many are in each state that has any."""
+    """Members by state; states without members are left out."""
     failed: tuple[str, ...]
-    """The first of those that failed."""
+    """The first members that failed."""
 
 
 class Use(Struct, frozen=True, kw_only=True):
-    """What a running job used when it was last measured."""
+    """Usage of a running job in the last sample."""
 
     at: str | None
     measure: Measure
-    """`gpu` asked its devices; `cpu` stands in where they are only numbers, or it holds none."""
+    """`gpu`: read from its GPUs. `cpu`: used instead if GPUs are virtual or it has none."""
     share: float
-    """By `gpu` of all its devices' time; by `cpu` in CPUs."""
+    """With `gpu`, the share of its GPUs' time; with `cpu`, the number of CPUs."""
     gpu_memory_bytes: int | None
-    """On its devices, where they were asked."""
+    """Memory used on its GPUs; None if they were not read."""
 
 
 class Job(Struct, frozen=True, kw_only=True):
-    """One job as it stands, or an array as a whole."""
+    """One job, or an array as a whole."""
 
     id: str
     name: str
@@ -102,13 +102,13 @@ class Job(Struct, frozen=True, kw_only=True):
     attempts: tuple[Attempt, ...]
     reason: Reason
     eta: Eta | None = None
-    """When a waiting job will start, where that was asked for or is reserved."""
+    """When a pending job will start, if requested or reserved."""
     array: Members | UnsetType = UNSET
-    """Its members, where the name is that of an array; else `UNSET`, which is not written."""
+    """Its members if this is an array; otherwise `UNSET`, which is not written."""
     use: Use | UnsetType = UNSET
-    """What it uses, where it runs and was measured; else `UNSET`."""
+    """Its usage, if it is running and was sampled; otherwise `UNSET`."""
     idle_since: str | UnsetType | None = UNSET
-    """Since when it has used next to nothing of what it holds; else `UNSET`."""
+    """Since when it has hardly used what it holds; otherwise `UNSET`."""
 
     @property
     def is_over(self) -> bool:
@@ -117,16 +117,16 @@ class Job(Struct, frozen=True, kw_only=True):
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code of its last attempt; None where there is none, or it still runs."""
+        """The exit code of its last attempt; None if there is none, or it is running."""
         return self.attempts[-1].exit_code if self.attempts else None
 
 
 class JobPage(Struct, frozen=True, kw_only=True):
-    """A page of jobs, the newest first."""
+    """A page of jobs, newest first."""
 
     jobs: tuple[Job, ...]
     next: int | None
-    """What to give as `before` for the page that follows; None at the end."""
+    """Pass this as `before` for the next page; None at the end."""
 
 
 class CancelledJob(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -135,27 +135,27 @@ class CancelledJob(Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     state: str
     count: int = 0
-    """Members of an array that were cancelled; 0 for one job."""
+    """Members of an array that were cancelled; 0 for a single job."""
 
 
 class Why(Struct, frozen=True, kw_only=True):
-    """Why a job stands where it stands; of one that waits, what would let it start."""
+    """Why a job is in its state and, if it is pending, what would start it."""
 
     id: str
     state: JobState
     at: str | None
     reason: Reason
     why: dict[str, Any] | None
-    """Room, holders, standing and remedies of a job that waits."""
+    """Capacity, holders, order and fixes of a pending job."""
     eta: Eta | None
     is_brief: bool
-    """Whether the queue was too long to try remedies or to forecast."""
+    """Whether the queue was too long to search for fixes or to forecast."""
     nodes_out: tuple[CordonedNode, ...] = ()
-    """Nodes that a waiting job cannot have because jobs kept failing there."""
+    """Nodes a pending job cannot use because they were cordoned for failing jobs."""
 
 
 class CouldHold(Struct, frozen=True, kw_only=True):
-    """Nodes of the kinds that could hold a job, or a member of its gang, if they were free."""
+    """Nodes that could hold the job, or a member of its gang, if they were free."""
 
     count: int = 0
     nodes: tuple[str, ...] = ()
@@ -163,23 +163,23 @@ class CouldHold(Struct, frozen=True, kw_only=True):
 
 
 class DryRun(Struct, frozen=True, kw_only=True):
-    """What would become of a job if it were submitted now; of an array, of its first member."""
+    """What would happen to a job if it were submitted now; for an array, to its first member."""
 
     name: str
     team: str
     count: int
-    """Members of an array; 0 for one job."""
+    """Members of an array; 0 for a single job."""
     outcome: Outcome
-    """Whether it `starts` at once, `waits`, or will `never` start."""
+    """Whether it `starts` now, `waits`, or can `never` start."""
     at: str | None
     nodes: tuple[str, ...]
-    """Where it would start, if it would start at once."""
+    """Where it would start, if it would start now."""
     could_hold: CouldHold
     reason: Reason
     why: dict[str, Any]
-    """Room, holders, standing and remedies, as `Why` has them of a job that waits."""
+    """Capacity, holders, order and fixes, as in `Why`."""
     eta: Eta | None
     is_brief: bool
-    """Whether the queue was too long to try remedies or to forecast."""
+    """Whether the queue was too long to search for fixes or to forecast."""
     notes: tuple[str, ...] = ()
-    """What is asked for and that the policy ignores."""
+    """Keys of the job that the policy ignores."""

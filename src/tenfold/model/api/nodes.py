@@ -1,4 +1,4 @@
-"""Nodes and their acceptance tests: list them, and change the state of one or of several."""
+"""Nodes and their acceptance tests: list them, and change the state of one or several."""
 
 from typing import Annotated, Literal
 
@@ -16,7 +16,7 @@ CAUSE_MAX = 200
 class NodeActionRequest(
     Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
-    """What is asked of several nodes."""
+    """A change to several nodes."""
 
     nodes: Annotated[list[Name], Meta(min_length=1, max_length=NODES_MAX)]
     verb: NodeVerb
@@ -24,45 +24,45 @@ class NodeActionRequest(
 
 
 class NodeStatus(Struct, frozen=True, kw_only=True):
-    """How a node stands after what was asked."""
+    """The state of a node after a change."""
 
     id: str
     state: str
 
 
 class NodeStatuses(Struct, frozen=True, kw_only=True):
-    """How several nodes stand after what was asked of all of them."""
+    """The states of several nodes after a change."""
 
     nodes: tuple[NodeStatus, ...]
 
 
 class NodeFigure(Struct, frozen=True, kw_only=True):
-    """One rate that was measured, or that the pool has and the node did not give."""
+    """One measured rate, or one that the pool has and the node lacks."""
 
     name: str
     value: float | None
     unit: str
     median: float | None = None
-    """The pool's median; None where there was nothing to compare with."""
+    """The pool's median; None without a comparison."""
     deviation: float | None = None
-    """How far from the median, as a share of it; below 0 is slower."""
+    """Difference from the median, as a share of it; negative is slower."""
     allowed: float | None = None
     """How far below the median is still accepted."""
     judged: str = "first"
-    """`alike`, `slow`, `fast`, `missing`, or `first` where there was nothing to compare with."""
+    """`alike`, `slow`, `fast`, `missing`, or `first` without a comparison."""
 
 
 class NodeTest(Struct, frozen=True, kw_only=True):
-    """How a node did in its last acceptance test."""
+    """The result of a node's last acceptance test."""
 
     tested_at: str
     outcome: str
-    """`accepted`, `refused`, or `overridden` where an operator accepted it in spite of the test."""
+    """`accepted`, `refused`, or `overridden` if an operator accepted it despite the test."""
     accepted_by: str
     basis: str
     """What it was compared with: its `pool`, `itself` before, or nothing, as the `first`."""
     nodes: int
-    """How many nodes that were."""
+    """How many nodes it was compared with."""
     code: str
     sentence: str
     figures: tuple[NodeFigure, ...]
@@ -71,7 +71,7 @@ class NodeTest(Struct, frozen=True, kw_only=True):
 
 
 class Node(Struct, frozen=True, kw_only=True):
-    """One node as it stands."""
+    """One node."""
 
     id: str
     site: str
@@ -82,9 +82,9 @@ class Node(Struct, frozen=True, kw_only=True):
     cause: str
     changed_at: str | None
     sentence: str = ""
-    """The cause in words, where it is a code."""
+    """The cause as a sentence, if it is a code."""
     test: NodeTest | None = None
-    """How it did in its acceptance test; None where it had none."""
+    """Its last acceptance test; None if it had none."""
 
 
 class Nodes(Struct, frozen=True, kw_only=True):
@@ -94,7 +94,7 @@ class Nodes(Struct, frozen=True, kw_only=True):
 
 
 class CordonedNode(Struct, frozen=True, kw_only=True):
-    """A node that is out of use, and why."""
+    """A node cordoned because jobs kept failing there."""
 
     id: str
     code: str

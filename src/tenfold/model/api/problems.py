@@ -4,7 +4,7 @@ from msgspec import Struct
 
 
 class Fault(Struct, frozen=True, kw_only=True):
-    """One thing wrong in what was sent."""
+    """One error in a request."""
 
     field: str
     code: str
@@ -13,7 +13,7 @@ class Fault(Struct, frozen=True, kw_only=True):
 
 
 class ProblemBody(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an error looks like to the client."""
+    """An error response."""
 
     type: str
     title: str

@@ -1,4 +1,4 @@
-"""Tokens: make one, list them, revoke one."""
+"""Tokens: create, list and revoke them."""
 
 from typing import Annotated, Literal
 
@@ -7,16 +7,16 @@ from msgspec import Meta, Struct
 from tenfold.model.ids import FolderName
 
 RoleName = Literal["viewer", "member", "operator", "admin"]
-"""Each role may do all that those before it may."""
+"""Each role includes those before it."""
 DAYS = 90
-"""How long a token lasts that does not say."""
+"""Default lifetime in days."""
 DAYS_MAX = 3_650
 
 
 class CreateToken(
     Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
-    """What a token is to be."""
+    """The token to create."""
 
     name: FolderName
     team: FolderName
@@ -39,13 +39,13 @@ class Token(Struct, frozen=True, kw_only=True):
 
 
 class NewToken(Struct, frozen=True, kw_only=True):
-    """A token, the one time that it is shown."""
+    """A new token with its secret, which is shown only once."""
 
     token: str
     record: Token
 
 
 class Tokens(Struct, frozen=True, kw_only=True):
-    """Every token, the oldest first."""
+    """All tokens, oldest first."""
 
     tokens: tuple[Token, ...]

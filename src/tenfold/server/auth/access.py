@@ -1,7 +1,7 @@
-"""Who may ask for what: deny by default, and no route without a role.
+"""Access control: deny by default, and no route without a role.
 
-A route declares its role with `requires_role(...)`. One guard, set on the whole application,
-reads the token, finds whose it is and compares. A route that says nothing cannot be built.
+A route declares its role with `requires_role(...)`. One guard for the whole application looks up
+the token and compares. An application with a route without a role cannot be built.
 """
 
 from collections.abc import Awaitable, Callable
@@ -25,15 +25,15 @@ SECRET_CHARACTERS_MAX = 200
 Connection = ASGIConnection[Any, Any, Any, Any]
 Guard = Callable[[Connection, BaseRouteHandler], Awaitable[None]]
 AuthedRequest = Request[Token, Any, Any]
-"""A request whose token was found to be good."""
+"""A request with a valid token."""
 
 
 class RouteWithoutRole(Exception):
-    """A route says not who may use it; such an application is not built."""
+    """A route without a role; such an application is not built."""
 
 
 def requires_role(role: Role | None) -> dict[str, Any]:
-    """Return the options of a route for this role and those above; None lets anybody in."""
+    """Return the options of a route for this role and higher ones; None makes it public."""
     return {ROLE: PUBLIC if role is None else role}
 
 
@@ -46,15 +46,15 @@ def make_guard(tokens: Tokens) -> Guard:
             return
         token = await _token_of(connection, tokens)
         if not isinstance(required, Role):
-            message = f"`{connection.scope['path']}` has no such method"
+            message = f"method not allowed on `{connection.scope['path']}`"
             reason = Reason("method-not-allowed", sentence=message)
-            raise Problem(405, reason, "look at the reference of the HTTP API")
+            raise Problem(405, reason, "see the HTTP API reference")
         if token.role < required:
-            message = (
-                f"this takes the role `{required.name}`, and the token has `{token.role.name}`"
-            )
+            message = f"this needs role `{required.name}`; the token has `{token.role.name}`"
             raise Problem(
-                403, Reason("role-too-low", sentence=message), "ask an admin for another token"
+                403,
+                Reason("role-too-low", sentence=message),
+                "ask an admin for a token with that role",
             )
         connection.scope["user"] = token
 
@@ -62,14 +62,14 @@ def make_guard(tokens: Tokens) -> Guard:
 
 
 def check_routes(app: Litestar) -> None:
-    """Raise where a route has no role; those of OPTIONS are the framework's, and refused."""
+    """Raise if a route has no role; OPTIONS routes are the framework's, and refused."""
     for path, methods, role in routes_of(app):
         if role is None and methods != ["OPTIONS"]:
-            raise RouteWithoutRole(f"{', '.join(methods)} {path} does not say who may use it")
+            raise RouteWithoutRole(f"{', '.join(methods)} {path} has no role")
 
 
 def routes_of(app: Litestar) -> list[tuple[str, list[str], object]]:
-    """Return every route: its path, its methods and the required role, None where it has none."""
+    """Return every route: its path, its methods and its role, None if it has none."""
     found: list[tuple[str, list[str], object]] = []
     for route in app.routes:
         handlers: list[BaseRouteHandler] = getattr(route, "route_handlers", None) or [
@@ -82,17 +82,17 @@ def routes_of(app: Litestar) -> list[tuple[str, list[str], object]]:
 
 
 def can_see(token: Token, job: JobRow) -> bool:
-    """Tell whether a job is there for this token."""
+    """Tell whether a token may see a job."""
     return token.sees_all_teams or job.team == token.team
 
 
 def visible_team(token: Token, team: str | None) -> str | None:
-    """Return the team whose jobs are listed: that of the token, or any for operators."""
+    """Return the team whose jobs are listed: the token's, or any for operators."""
     return team if token.sees_all_teams else token.team
 
 
 async def is_still_valid(tokens: Tokens, token: Token) -> bool:
-    """Tell whether a stream may go on: within seconds after its token is over it may not."""
+    """Tell whether a stream may continue; it ends within seconds of its token."""
     if tokens.is_stale:
         await to_thread.run_sync(tokens.refresh_revoked)
     return not tokens.has_ended(token)
@@ -103,24 +103,24 @@ async def _token_of(connection: Connection, tokens: Tokens) -> Token:
     secret = secret.strip()
     if scheme.lower() != "bearer" or not secret:
         raise _unauthenticated(
-            Reason("no-token", sentence="no token was shown"), "send `Authorization: Bearer tf_...`"
+            Reason("no-token", sentence="no token"), "send `Authorization: Bearer tf_...`"
         )
     token = None
     if secret.startswith(PREFIX) and len(secret) <= SECRET_CHARACTERS_MAX:
         token = tokens.cached(secret) or await to_thread.run_sync(tokens.find, secret)
     if token is None:
         raise _unauthenticated(
-            Reason("unknown-token", sentence="this token is nobody's"), "check that it is whole"
+            Reason("unknown-token", sentence="unknown token"), "check that it is complete"
         )
     if token.revoked_ms is not None:
         raise _unauthenticated(
-            Reason("token-revoked", sentence="this token was revoked"),
-            "ask an admin for another one",
+            Reason("token-revoked", sentence="token revoked"),
+            "ask an admin for a new one",
         )
     if token.expires_ms <= tokens.now_ms():
         raise _unauthenticated(
-            Reason("token-expired", sentence="this token has expired"),
-            "ask an admin for another one",
+            Reason("token-expired", sentence="token expired"),
+            "ask an admin for a new one",
         )
     return token
 

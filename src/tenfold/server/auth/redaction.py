@@ -1,10 +1,9 @@
-"""What of an event a token is redacted: its team's jobs, nodes, and reasons as it may read them.
+"""What a token sees of events: its team's jobs, nodes, and reasons without other teams' data.
 
-An order to stop one team's job may say for whose sake, and a cordon whose jobs failed there.
-Below `operator`, fields that name other teams' jobs, users or teams are left out; so is prose
-from before reasons had fields, which may name anybody. The values of a job's environment are
-redacted to members of its team alone: they may be secrets, and neither a dashboard nor an operator
-needs them.
+A preemption may name the job that caused it, and a cordon the jobs that failed there. Below
+`operator`, fields that name other teams' jobs, users or teams are removed, and so is free text from
+before reasons had fields. The values of a job's environment are shown only to members of its team:
+they may be secrets, and neither dashboards nor operators need them.
 """
 
 from collections.abc import Iterable
@@ -33,7 +32,7 @@ from tenfold.report.reasons.render import with_sentences
 from tenfold.server.auth.tokens import Role, Token
 
 AT_ONCE = 500
-"""Names in one query: databases limit how many there may be."""
+"""Ids per query, as databases limit them."""
 REDACTED = "***"
 _EVENT = msgspec.json.Decoder(Event)
 _SUBMITTED = KIND_OF[JobSubmitted]
@@ -42,7 +41,7 @@ _CODE = '"code":'
 
 
 class EventRow(NamedTuple):
-    """An event as it stands in the journal."""
+    """An event as stored in the journal."""
 
     seq: int
     kind: str
@@ -50,7 +49,7 @@ class EventRow(NamedTuple):
 
 
 def visible_events(token: Token, rows: list[EventRow], store: Store) -> list[EventRow]:
-    """Return the events that a token may see, as it may see them."""
+    """Return the events that a token may see, redacted."""
     if not rows:
         return []
     if token.sees_all_teams:
@@ -66,7 +65,7 @@ def visible_events(token: Token, rows: list[EventRow], store: Store) -> list[Eve
 
 
 def _redacted(row: EventRow, event: Event, token: Token, team: str | None) -> EventRow:
-    """Return an event of a team's job, or of none, as a token may see it."""
+    """Return an event of a team's job, or of no job, redacted for a token."""
     if isinstance(event, JobSubmitted):
         return _without_values(row, token)
     redacted = event if token.sees_all_teams else _without_prose(event)
@@ -76,7 +75,7 @@ def _redacted(row: EventRow, event: Event, token: Token, team: str | None) -> Ev
 
 
 def _without_prose(event: Event) -> Event:
-    """Return an event without what somebody wrote freely, or was written before fields were."""
+    """Return an event without free text."""
     if isinstance(event, NodeLost):
         return replace(event, cause="") if event.cause else event
     if isinstance(event, NodeTested):
@@ -88,7 +87,7 @@ def _without_prose(event: Event) -> Event:
 
 
 def _without_values(row: EventRow, token: Token) -> EventRow:
-    """Return an event without the values of an environment that is not the reader's own."""
+    """Return an event without environment values, unless they are the reader's own."""
     if row.kind != _SUBMITTED or '"env"' not in row.body:
         return row
     plain: dict[str, Any] = msgspec.json.decode(row.body)
@@ -100,7 +99,7 @@ def _without_values(row: EventRow, token: Token) -> EventRow:
 
 
 def _teams(connection: Connection, names: Iterable[str]) -> dict[str, str]:
-    """Return the team of each job that there is among these."""
+    """Return the team of each of these jobs that exists."""
     job_ids, found = list(dict.fromkeys(names)), dict[str, str]()
     for at in range(0, len(job_ids), AT_ONCE):
         some = job_ids[at : at + AT_ONCE]
@@ -110,7 +109,7 @@ def _teams(connection: Connection, names: Iterable[str]) -> dict[str, str]:
 
 
 def _team(event: Event, teams: dict[str, str]) -> str | None:
-    """Return whose job an event is about; None where it is about none."""
+    """Return the team of the job that an event is about; None if it is about no job."""
     if isinstance(event, JobSubmitted):
         return event.job.team
     job_id = job_of(event)

@@ -1,7 +1,7 @@
-"""Keep teams apart on this machine, where the control plane is root and can.
+"""Isolate teams on this machine with a user per team, if the control plane runs as root.
 
-Else their jobs run as whoever started it, and only the API stands between them: that is said at
-the start, with the reason.
+Otherwise all jobs run as the user who started it, and only the API separates teams. The start
+message says so, with the reason.
 """
 
 import logging
@@ -25,14 +25,14 @@ _LOG = logging.getLogger("tenfold.server")
 
 
 class TeamIsolation(Struct, frozen=True):
-    """The users of teams, if they have some, and how that is said."""
+    """The team users, if any, and a description for the start message."""
 
     users: TeamUsers | None
     description: str
 
 
 def isolate_teams(settings: Settings, folder: StateDir) -> TeamIsolation:
-    """Give teams users of their own where that can be done and was not declined."""
+    """Give each team its own user, if possible and not turned off."""
     executor_dir = ExecutorDir(str(folder.run))
     why = "--team-users off"
     if settings.team_users != "off":
@@ -40,29 +40,27 @@ def isolate_teams(settings: Settings, folder: StateDir) -> TeamIsolation:
     if why and settings.team_users == "on":
         raise Refused(
             "teams-share-a-user",
-            f"teams cannot have users of their own: {why}",
-            "start it as root in a folder that others can come to, or leave out --team-users",
+            f"cannot run teams as separate users: {why}",
+            "start as root in a directory that other users can enter, or leave out --team-users",
         )
     try:
         if why:
             reset_ownership_migration(executor_dir)
-            description = (
-                f"all run as one user, and are closed to each other in the API alone ({why})"
-            )
+            description = f"all jobs run as one user; only the API separates teams ({why})"
             return TeamIsolation(None, description)
         return _with_users(settings, folder, executor_dir)
     except OSError as error:
         raise InputError(
             "home-unusable",
-            f"the folders of teams cannot be given to their users: {error.strerror or error}",
-            "look at the disk, or start with --team-users off",
+            f"cannot change the owner of team folders: {error.strerror or error}",
+            "check the disk, or start with --team-users off",
             file=str(folder.path),
         ) from None
     except UidsExhausted:
         raise InputError(
             "no-team-user",
-            "there are more teams than users for them",
-            "name a longer range that no account uses",
+            "more teams than UIDs",
+            "choose a larger range that no account uses",
             field="--team-uids",
         ) from None
 
@@ -70,14 +68,12 @@ def isolate_teams(settings: Settings, folder: StateDir) -> TeamIsolation:
 def _with_users(settings: Settings, folder: StateDir, executor_dir: ExecutorDir) -> TeamIsolation:
     executor_dir.prepare()
     users = TeamUsers(executor_dir, settings.team_uids)
-    # What lies beside the way is closed before the way is opened.
+    # Everything next to the path is closed before the path is opened.
     remove_other_access(str(folder.path), ("run",))
     left = users.migrate_ownership((PREFIX,))
     folder.prepare()
     executor_dir.prepare()
     if left:
-        _LOG.warning("%d files in folders of teams could not be given to their users", left)
+        _LOG.warning("the owner of %d files in team folders could not be changed", left)
     span = settings.team_uids
-    return TeamIsolation(
-        users, f"each runs as a user of its own, from uid {span.first} to {span.last}"
-    )
+    return TeamIsolation(users, f"each runs as its own user, UIDs {span.first} to {span.last}")

@@ -1,8 +1,8 @@
-"""Tokens: 256 random bits, shown once, entry as their SHA-256, expiring and revocable.
+"""Tokens: 256 random bits, shown once, stored as their SHA-256, expiring and revocable.
 
-What is looked up stays in memory for some seconds, so that a busy client does not cost a
-query to the database each time. A token that is revoked here is gone at once; one revoked
-by another process, within those seconds.
+Lookups are cached for a few seconds, so that a busy client does not cost a database query per
+request. A token revoked here stops working at once; one revoked by another process, within those
+seconds.
 """
 
 import hashlib
@@ -27,13 +27,13 @@ from tenfold.report.reasons.render import Reader
 
 PREFIX = "tf_"
 NOTE_S = 0.25
-"""How long a request waits for the note that its token was used."""
+"""How long a request waits for its token's last use to be recorded."""
 CACHED_MS = 5 * SECOND
 CACHED_MAX = 10_000
 
 
 class Role(IntEnum):
-    """What a token may do; each role may do all that those before it may."""
+    """What a token may do; each role includes those before it."""
 
     viewer = 1
     member = 2
@@ -42,7 +42,7 @@ class Role(IntEnum):
 
 
 class Token(Struct, frozen=True, kw_only=True):
-    """Who asks. The token itself is not part of it."""
+    """The caller. The secret itself is not part of it."""
 
     id: str
     name: str
@@ -52,11 +52,11 @@ class Token(Struct, frozen=True, kw_only=True):
     expires_ms: int
     revoked_ms: int | None = None
     last_used: int | None = None
-    """The day it was last used, counted from 1970."""
+    """The day of its last use, counted from 1970."""
 
     @property
     def sees_all_teams(self) -> bool:
-        """Whether jobs of other teams are there for it."""
+        """Whether it may see other teams' jobs."""
         return self.role >= Role.operator
 
     @property
@@ -66,21 +66,21 @@ class Token(Struct, frozen=True, kw_only=True):
 
 
 class Tokens:
-    """The tokens of one journal; used by many threads."""
+    """The tokens of one journal; thread-safe."""
 
     def __init__(self, store: Store, now_ms: Callable[[], int]) -> None:
         self._store = store
         self.now_ms = now_ms
         self._cache: dict[str, tuple[int, Token]] = {}
-        """By digest: when it was read, and what it is."""
+        """By digest: when it was read, and the record."""
         self._marking: set[str] = set()
-        """Tokens whose use is being noted: a journal that is locked is asked once."""
+        """Tokens whose use is being recorded, so that a locked journal is asked only once."""
         self._revoked: frozenset[str] = frozenset()
         self._revoked_ms = -CACHED_MS
-        """When these were read: all that are revoked, for streams that outlast their token."""
+        """When the revoked tokens were last read, for streams that outlive their token."""
 
     def create(self, *, name: str, team: str, role: Role, days: float = DAYS) -> tuple[str, Token]:
-        """Return a new token, for the one time that it is seen, and its record."""
+        """Return a new token, shown only now, and its record."""
         secret = PREFIX + secrets.token_urlsafe(32)
         now_ms = self.now_ms()
         token = Token(
@@ -105,13 +105,13 @@ class Tokens:
         return secret, token
 
     def all(self) -> list[Token]:
-        """Return every token, the oldest first; those that are over as well."""
+        """Return all tokens, oldest first, including expired and revoked ones."""
         query = select(TOKENS).order_by(TOKENS.c.created_ms, TOKENS.c.id)
         with self._store.reading() as connection:
             return [_token(row) for row in connection.execute(query).mappings()]
 
     def revoke(self, token_id: str) -> Token | None:
-        """End a token now; return its record, or None where there is none."""
+        """Revoke a token immediately; return its record, or None if there is none."""
         with self._store.writing() as connection:
             row = connection.execute(select(TOKENS).where(TOKENS.c.id == token_id)).mappings()
             found = row.one_or_none()
@@ -128,18 +128,18 @@ class Tokens:
         return token
 
     def has_ended(self, token: Token) -> bool:
-        """Tell whether a token has come to its end since it was shown; asks nobody."""
+        """Tell whether a token has expired or was revoked; makes no query."""
         return token.expires_ms <= self.now_ms() or token.id in self._revoked
 
     @property
     def is_stale(self) -> bool:
-        """Whether it is time to `refresh_revoked` again which tokens were revoked."""
+        """Whether the list of revoked tokens is due for a refresh."""
         return not 0 <= self.now_ms() - self._revoked_ms < CACHED_MS
 
     def refresh_revoked(self) -> None:
-        """Read which tokens were revoked, by other processes too; one reading serves all streams.
+        """Read which tokens were revoked, also by other processes; one query serves all streams.
 
-        A journal that does not answer now is read the next time.
+        If the journal does not answer, it is read the next time.
         """
         self._revoked_ms = self.now_ms()
         query = select(TOKENS.c.id).where(TOKENS.c.revoked_ms.is_not(None))
@@ -147,12 +147,12 @@ class Tokens:
             self._revoked = frozenset(connection.execute(query).scalars())
 
     def cached(self, secret: str) -> Token | None:
-        """Return whose token this is if it was looked up a moment ago; asks nobody."""
+        """Return the record of a token from the cache; makes no query."""
         entry = self._cache.get(digest_of(secret))
         return entry[1] if entry is not None and self.now_ms() - entry[0] < CACHED_MS else None
 
     def find(self, secret: str) -> Token | None:
-        """Return whose token this is, over or not; None where it is nobody's."""
+        """Return the record of a token, valid or not; None if it is unknown."""
         digest = digest_of(secret)
         query = select(TOKENS).where(TOKENS.c.digest == digest)
         with self._store.reading() as connection:
@@ -166,7 +166,7 @@ class Tokens:
         return token
 
     def _mark_used(self, token: Token) -> Token:
-        """Note the day, once a day. A disk that is full or slow does not keep anybody out."""
+        """Record the day of use, once a day. A full or slow disk does not block the request."""
         today = self.now_ms() // DAY
         if token.last_used == today:
             return token
@@ -187,7 +187,7 @@ class Tokens:
 
 
 def digest_of(secret: str) -> str:
-    """Return what is entry of a token."""
+    """Return the digest of a token, which is what is stored."""
     return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
 
 

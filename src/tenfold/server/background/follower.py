@@ -1,8 +1,7 @@
-"""A fleet of the server's own that follows the journal: reasons of waits, and `why`.
+"""A copy of the fleet for the server, which follows the journal: pending reasons and `why`.
 
-The fleet of the loop belongs to the loop. Here the events are read once more, when somebody
-asks, and a copy of the state is kept for a little while: many questions share it, and none of
-them holds up a decision.
+The loop's fleet belongs to the loop. Here the events are read again when a request needs them, and
+a snapshot is kept for a short time: many requests share it, and none delays a decision.
 """
 
 from collections.abc import Callable
@@ -35,26 +34,26 @@ from tenfold.study.why.why import Explainer, Why, eta_for, why_under
 
 KEPT_S = 0.2
 KEPT_COSTS = 20
-"""A moment is kept this many times as long as it took to make, so that asking stays cheap."""
+"""A snapshot is kept this many times as long as it took to make, to bound the cost."""
 
 
 QUEUE_MAX = 500
-"""With more jobs waiting, the fleet is not run ahead: it would take minutes beside the loop."""
+"""With more pending jobs there is no forecast: it would take minutes next to the loop."""
 QUEUE_COUNTED_MAX = 20_000
-"""With more, those ahead of a job are not counted either: it would take seconds."""
+"""With more, the jobs ahead of a job are not counted either: it would take seconds."""
 
 
 class WaitAnswer(Struct, frozen=True, kw_only=True):
-    """What is known of the wait of one job."""
+    """Why one job is pending."""
 
     why: Why
     eta: Eta | None = None
     is_brief: bool = False
-    """Whether the queue was too long to try remedies or to forecast."""
+    """Whether the queue was too long to search for fixes or to forecast."""
 
 
 class FleetSnapshot:
-    """The fleet as it was a moment ago. Threads take turns."""
+    """The fleet as of a moment ago; thread-safe."""
 
     def __init__(self, fleet: Fleet, at_ms: Millis, policy: Policy) -> None:
         self.fleet = fleet
@@ -65,24 +64,24 @@ class FleetSnapshot:
         self._reasons: dict[str, Reason] = {}
         self._lock = Lock()
         self.asking_s = 0.0
-        """What reasons have cost so far."""
+        """Time spent on finding reasons so far."""
 
     def reason(self, job_id: str) -> Reason | None:
-        """Return why a job waits, without remedies; None where it does not wait."""
+        """Return why a job is pending, without fixes; None if it is not pending."""
         job = self.fleet.pending.get(JobId(job_id))
         if job is None:
             return None
         return _comes_after(self.fleet, job) or self._reason_of(job)
 
     def why(self, job_id: str, seek: RemedySearch, *, with_eta: bool) -> WaitAnswer | None:
-        """Return why a job waits and what would let it start; None where it does not wait."""
+        """Return why a job is pending and what would start it; None if it is not pending."""
         job = self.fleet.pending.get(JobId(job_id))
         if job is None:
             return None
         return self._explain(self.fleet.fork(), job, seek, with_eta=with_eta)
 
     def dry_run(self, submission: Submission, seek: RemedySearch, *, with_eta: bool) -> WaitAnswer:
-        """Return what would become of a submission; of an array, of its first member."""
+        """Return what would happen to a submission; for an array, to its first member."""
         fleet = self.fleet.fork()
         held = [one.job for jobs in (fleet.running, fleet.orders) for one in jobs.values()]
         number = 1 + max((one.seq for one in (*fleet.pending.values(), *held)), default=0)
@@ -108,7 +107,7 @@ class FleetSnapshot:
         return WaitAnswer(why=found, eta=eta)
 
     def _brief(self, fleet: Fleet, job: Job) -> Why:
-        """Return why a job waits from what it needs and what is free, without its line."""
+        """Return why a job is pending from what it requests and what is free, without the queue."""
         if self._govern is not None:
             return Explainer(fleet, self._govern, self.at_ms).why(job, "none")
         found = obstacle_of(fleet, job, self.at_ms)
@@ -143,7 +142,7 @@ class FleetSnapshot:
 
 
 class Follower:
-    """Keeps the fleet of a journal up to date, as far as somebody asks."""
+    """Keeps a fleet up to date with the journal, on demand."""
 
     def __init__(self, store: Store, policy: Policy, now_ms: Callable[[], int]) -> None:
         self._store = store
@@ -156,9 +155,9 @@ class Follower:
         self._cost_s = 0.0
 
     def snapshot(self, seq: int = 0) -> FleetSnapshot:
-        """Return a moment that is at most a little old, and not dependency event `seq`.
+        """Return a recent snapshot, not older than event `seq`.
 
-        It reads the journal, so never call it on the loop of the server.
+        It reads the journal, so never call it on the event loop of the server.
         """
         with self._lock:
             start, kept = perf_counter(), self._moment
@@ -183,7 +182,7 @@ class Follower:
             if behind < EVERY and _advanced(self._store, fleet):
                 self._fleet = fleet
                 return fleet
-        # Far behind, or the events in between were exported: begin with a snapshot.
+        # Far behind, or the events in between were exported: start from a snapshot.
         self._fleet = restore(self._store).fleet
         return self._fleet
 
@@ -197,7 +196,7 @@ def _advanced(store: Store, fleet: Fleet) -> bool:
 
 
 def _comes_after(fleet: Fleet, job: Job) -> Reason | None:
-    """Return that a job waits for others that are not over."""
+    """Return the reason of a job that waits for unfinished dependencies."""
     after = job.terms.after if job.terms is not None else ()
     lives = (fleet.pending, fleet.orders, fleet.running)
     left = [name for name in after if any(name in jobs for jobs in lives)]

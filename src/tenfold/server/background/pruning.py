@@ -1,4 +1,4 @@
-"""Keep the folders of attempts to their days and size: a thread of its own, never the loop's."""
+"""Remove old attempt folders by age and size, in its own thread."""
 
 import logging
 from collections.abc import Callable
@@ -25,9 +25,9 @@ _LOG = logging.getLogger("tenfold.server")
 
 
 class AttemptPruner(BackgroundTask):
-    """Removes old folders: now, and every hour for as long as it runs.
+    """Removes old folders at startup and every hour.
 
-    One that is being removed at the end is moved aside, and removed the next time.
+    One that is being removed when the server stops is moved aside, and removed the next time.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class AttemptPruner(BackgroundTask):
         self._home.prepare()
         pruned = prune(self._home, self._kept, self._now_ms(), self._not_over)
         if pruned.folders:
-            said = "the folders of %d attempts were removed: %d bytes"
+            said = "removed %d attempt folders (%d bytes)"
             _LOG.info(said, pruned.folders, pruned.bytes_freed)
         return pruned
 
@@ -52,26 +52,26 @@ class AttemptPruner(BackgroundTask):
             return frozenset(connection.execute(question).scalars())
 
     def work(self) -> None:
-        """Look now and every hour."""
+        """Run now and every hour."""
         while True:
             try:
                 self.once()
             except (TenfoldError, OSError, SQLAlchemyError) as error:
-                # Nothing is lost by it: the disk is only fuller than it need be.
-                _LOG.error("old attempts were not removed: %s", error)
+                # Nothing is lost: the disk is only fuller than it needs to be.
+                _LOG.error("could not remove old attempt folders: %s", error)
             if self.stopping.wait(POLL_S):
                 return
 
 
 def check_kept(log: MemberLog, story: JobWithAttempts, number: int) -> None:
-    """Raise where an attempt ran, and what it wrote was removed since."""
+    """Raise if an attempt ran and its log was removed since."""
     ran = any(one.number == number and one.started_ms and one.ended_ms for one in story.attempts)
     if log.is_removed and ran:
         raise Problem(
             410,
             Reason(
                 "logs-pruned",
-                sentence=f"what attempt {number} of `{story.job.id}` wrote was removed",
+                sentence=f"the log of attempt {number} of `{story.job.id}` was removed",
             ),
-            "logs are kept for some days, and the newest up to some size: see `tenfold up --help`",
+            "logs are kept by age and size; see `tenfold up --keep-logs-days`",
         )

@@ -1,8 +1,7 @@
-"""Keep the journal to its days while it is served: a thread of its own, never the loop's.
+"""Move old events out of the journal while it is served, in its own thread.
 
-It looks every hour. What is older than the days that are kept moves into bundles once a day's
-worth has come together, a small part at a time and with a rest after each, so that neither the
-loop nor those who read notice.
+It runs every hour. Events older than the retention move to bundles once there is a day's worth, a
+small part at a time with a pause after each, so that neither the loop nor readers notice.
 """
 
 import logging
@@ -36,7 +35,7 @@ class RetentionSettings(Struct, frozen=True, kw_only=True):
 
 
 class JournalRetention(BackgroundTask):
-    """Moves old events out of a journal for as long as it runs; a part whole, or not at all."""
+    """Moves old events out of a journal while it runs; each part as a whole or not at all."""
 
     def __init__(
         self,
@@ -65,17 +64,17 @@ class JournalRetention(BackgroundTask):
                 if part is None:
                     break
                 moved.append(part)
-                _LOG.info("events %d to %d moved to a bundle", part.first_seq, part.last_seq)
+                _LOG.info("moved events %d to %d to a bundle", part.first_seq, part.last_seq)
                 self.stopping.wait(self._settings.rest_s)
         finally:
             store.close()
         return moved
 
     def work(self) -> None:
-        """Look every hour."""
+        """Run every hour."""
         while not self.stopping.wait(self._settings.look_s):
             try:
                 self.once()
             except (TenfoldError, OSError, SQLAlchemyError) as error:
-                # Nothing is lost by it: the journal is only larger than it need be.
-                _LOG.error("old events were not moved out: %s", error)
+                # Nothing is lost: the journal is only larger than it needs to be.
+                _LOG.error("could not move old events out of the journal: %s", error)

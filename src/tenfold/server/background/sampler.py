@@ -1,7 +1,7 @@
-"""Look at what jobs use, and tell the loop who idles: a thread of its own, never the loop's.
+"""Sample the usage of jobs and report idle ones to the loop, in its own thread.
 
-What is believed of a job stands in the journal, and every look is held against that. So a loop
-that begins again is told again, and nothing here must be remembered but since when use is low.
+Whether a job is idle is recorded in the journal, and every sample is compared with that. So a
+restarted loop is told again, and this thread only has to remember since when usage is low.
 """
 
 import logging
@@ -21,16 +21,16 @@ from tenfold.report.reasons.render import render
 from tenfold.server.background.background import BackgroundTask
 
 EVERY_S = 15.0
-"""From one look to the next. An assumption: short beside the minutes that idling takes."""
+"""Between two samples. An assumption: short compared to the minutes until a job counts as idle."""
 SAMPLES_MIN = 4
-"""Looks within the time after which a job idles."""
+"""Samples within the time after which a job counts as idle."""
 END_S = 15.0
 _PLAIN = Terms()
 _LOG = logging.getLogger("tenfold.server")
 
 
 class UsageSampler(BackgroundTask):
-    """Looks for as long as it runs."""
+    """Samples usage while it runs."""
 
     def __init__(
         self,
@@ -49,11 +49,11 @@ class UsageSampler(BackgroundTask):
         self._watches: dict[tuple[JobId, int], IdleWatch] = {}
 
     def announce(self) -> None:
-        """Say, before the loop begins, that nobody measured until now."""
+        """Report, before the loop starts, that there are no samples yet."""
         self._inbox.put(ReportActivity(is_first_report=True), self._on_announced)
 
     def once(self) -> tuple[JobActivity, ...]:
-        """Look once, and tell the loop what has changed."""
+        """Take one sample, and report changes to the loop."""
         now_ms = Millis(self._now_ms())
         found = self._probe.measure(now_ms)
         self._usage.take(found)
@@ -85,9 +85,9 @@ class UsageSampler(BackgroundTask):
         return [JobActivity(one.job_id, one.attempt, watch.below_ms)]
 
     def _on_answer(self, answer: Answer) -> None:
-        """Let listings know at once; what is told here is on the disk."""
+        """Update listings at once; what is reported here is on disk."""
         if answer.refused is not None:
-            _LOG.warning("who idles was not taken note of: %s", render(answer.refused))
+            _LOG.warning("idle jobs were not recorded: %s", render(answer.refused))
         elif (fleet := self._fleet()) is not None:
             self._usage.idle = fleet.idle.copy()
 
@@ -96,16 +96,16 @@ class UsageSampler(BackgroundTask):
             self.announce()
 
     def work(self) -> None:
-        """Look again and again."""
+        """Sample again and again."""
         while not self.stopping.wait(self._every_s):
             try:
                 self.once()
             except Exception:
-                # Without figures nothing idles, and everything else goes on.
-                _LOG.exception("what jobs use could not be measured")
+                # Without samples no job counts as idle, and everything else continues.
+                _LOG.exception("could not measure the usage of jobs")
 
 
 def _may_idle(run: Run) -> bool:
-    """Tell whether a job holds what others could use: GPUs, or a place as a session."""
+    """Tell whether a job holds what others could use: GPUs, or an interactive session."""
     shape = run.job.shape
     return bool(shape.gpus or shape.milli or (run.job.terms or _PLAIN).kind == "interactive")

@@ -1,4 +1,4 @@
-"""The thread of a shadow: behind the loop, a quarter of the time at most, and never in its way."""
+"""Run a shadow policy behind the loop, with at most a quarter of the time, never in its way."""
 
 import logging
 from collections.abc import Iterable
@@ -18,21 +18,21 @@ from tenfold.model.policy.policy import Policy
 from tenfold.server.background.background import BackgroundTask
 
 REST = 3
-"""Times as long as a shadow thought it rests: the loop and the server share its interpreter."""
+"""Pause for this many times as long as the shadow took: it shares the interpreter with the loop."""
 POLL_S = 1.0
-"""How often it looks for a new cycle where there was none."""
+"""How often to look for a new cycle."""
 AGAIN_S = 5.0
-"""From a journal that does not answer to the next try."""
+"""How long to wait after the journal did not answer."""
 MARK_S = 60.0
-"""How often it writes down how far it has come where nothing differs."""
+"""How often to log progress if nothing differs."""
 CYCLE_S_MAX = 30.0
-"""A shadow that takes longer over one cycle is ended. An assumption: no cycle may take so long."""
+"""A shadow that takes longer for one cycle is stopped. An assumption: no cycle takes so long."""
 END_S = 5.0
 _LOG = logging.getLogger("tenfold.server")
 
 
 class ShadowRunner(BackgroundTask):
-    """Runs a shadow until it is stopped, or breaks: from where it was, or with what comes next."""
+    """Runs a shadow until it is stopped or fails; it resumes where it was, or at the next cycle."""
 
     def __init__(self, store: Store, policy: Policy, log: Path) -> None:
         super().__init__("the shadow", END_S)
@@ -40,30 +40,34 @@ class ShadowRunner(BackgroundTask):
         self._shadow: LiveShadow | None = None
         self._failure = ""
         self._thinks_since_s: float | None = None
-        """When it was asked about the cycle that it has not answered yet."""
+        """When it started on the current cycle; None between cycles."""
 
     def status(self) -> ShadowStatus:
-        """Return how far it has come; what ended it where it did not go on."""
+        """Return its progress, and why it stopped if it did."""
         shadow = self._shadow
         if shadow is None:
-            return ShadowStatus(failure=self._failure or "it has not begun")
-        told, since_s = shadow.status(), self._thinks_since_s
-        if since_s is not None and perf_counter() - since_s > CYCLE_S_MAX and not told.failure:
-            said = f"it has thought about one cycle for {perf_counter() - since_s:.0f} s"
-            return replace(told, failure=said)
-        return told
+            return ShadowStatus(failure=self._failure or "not started yet")
+        status_now, since_s = shadow.status(), self._thinks_since_s
+        if (
+            since_s is not None
+            and perf_counter() - since_s > CYCLE_S_MAX
+            and not status_now.failure
+        ):
+            stuck = f"stuck on one cycle for {perf_counter() - since_s:.0f} s"
+            return replace(status_now, failure=stuck)
+        return status_now
 
     def work(self) -> None:
-        """Ask the shadow until it is stopped or breaks."""
+        """Run the shadow until it is stopped or fails."""
         try:
             log = ShadowLog(self._path)
         except OSError as error:
-            self._broke(f"its log cannot be written: {error.strerror or error}")
+            self._broke(f"cannot write its log: {error.strerror or error}")
             return
         try:
             self._follow(log)
         except Exception as error:
-            # Whatever breaks a policy on trial, the fleet goes on without it.
+            # Whatever breaks a policy on trial, the fleet continues without it.
             self._broke(f"{type(error).__name__}: {error}")
             if self._shadow is not None and not self._shadow.failure:
                 self._shadow.end(self._failure)
@@ -79,7 +83,7 @@ class ShadowRunner(BackgroundTask):
                     marked = perf_counter()
                     self._shadow.mark()
             except TenfoldError as error:
-                _LOG.log(logging.WARNING, "the shadow waits: %s", error)
+                _LOG.log(logging.WARNING, "the shadow is waiting: %s", error)
                 rest_s = AGAIN_S
             if self._shadow is not None and self._shadow.failure:
                 self._broke(self._shadow.failure)
@@ -89,7 +93,7 @@ class ShadowRunner(BackgroundTask):
             self._shadow.mark()
 
     def _once(self, log: ShadowLog) -> float:
-        """Ask about one cycle; return how long to rest."""
+        """Run one cycle; return how long to pause."""
         if self._shadow is None:
             self._shadow = LiveShadow(self._store, self._policy, log)
         self._thinks_since_s = begun = perf_counter()
@@ -97,40 +101,40 @@ class ShadowRunner(BackgroundTask):
         self._thinks_since_s = None
         thought_s = perf_counter() - begun
         if thought_s > CYCLE_S_MAX:
-            self._shadow.end(f"it took {thought_s:.0f} s over one cycle")
+            self._shadow.end(f"it took {thought_s:.0f} s for one cycle")
         return REST * thought_s if found else POLL_S
 
     def _broke(self, why: str) -> None:
         self._failure = why
-        _LOG.error("the shadow `%s` is left out from now on: %s", self._policy.name, why)
+        _LOG.error("shadow policy `%s` stopped: %s", self._policy.name, why)
 
 
 class ShadowCollector(Collector):
-    """What a shadow has come to, read when somebody scrapes."""
+    """Progress of a shadow, read at each scrape."""
 
     def __init__(self, shadow_runner: ShadowRunner) -> None:
-        self._shadowing = shadow_runner
+        self._runner = shadow_runner
 
     def describe(self) -> Iterable[Metric]:
         """Return nothing: registering must not read the journal."""
         return ()
 
     def collect(self) -> Iterable[Metric]:
-        """Read how far it has come."""
-        told = self._shadowing.status()
+        """Read its progress."""
+        status_now = self._runner.status()
         yield CounterMetricFamily(
-            "tenfold_shadow_cycles", "Cycles that the shadow was asked about.", value=told.cycles
+            "tenfold_shadow_cycles", "Cycles the shadow has decided.", value=status_now.cycles
         )
         yield CounterMetricFamily(
             "tenfold_shadow_cycles_differing",
-            "Cycles in which the shadow would have decided otherwise.",
-            value=told.cycles_differing,
+            "Cycles in which the shadow would have decided differently.",
+            value=status_now.cycles_differing,
         )
         yield GaugeMetricFamily(
             "tenfold_shadow_behind_events",
-            "Events that the shadow does not know of yet.",
-            value=told.events_behind,
+            "Events the shadow has not read yet.",
+            value=status_now.events_behind,
         )
         yield GaugeMetricFamily(
-            "tenfold_shadow_up", "1 while the shadow goes on.", value=int(not told.failure)
+            "tenfold_shadow_up", "1 while the shadow runs.", value=int(not status_now.failure)
         )

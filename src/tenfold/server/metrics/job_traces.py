@@ -30,11 +30,11 @@ from tenfold.model.job.submission import Submission
 from tenfold.server.metrics.traces import Traces
 
 VARIABLE = "TRACEPARENT"
-"""By this a job knows of which trace it is a part, and may add spans of its own."""
+"""The environment variable that tells a job its trace, so that it can add spans."""
 
 
 def with_trace(submissions: tuple[Submission, ...], trace: str) -> tuple[Submission, ...]:
-    """Return submissions that know of which trace they are a part, where there is one."""
+    """Return submissions with the trace they belong to, if there is one."""
     if not trace:
         return submissions
     return tuple(replace(one, run_spec=_with_trace(one.run_spec, trace)) for one in submissions)
@@ -46,31 +46,31 @@ def _with_trace(spec: RunSpec, trace: str) -> RunSpec:
 
 
 class _TracedJob(Struct):
-    """A job that is not over."""
+    """A job that has not ended."""
 
     trace: str
     team: str
     since_ms: int
-    """When the stage began that it is in."""
+    """When its current stage began."""
     attempt: int = 0
 
 
 class JobTraces:
-    """Tells the stages of jobs, from facts that are on the disk."""
+    """Exports the stages of jobs, from events that are on disk."""
 
     def __init__(self, traces: Traces) -> None:
         self._traces = traces
         self._jobs: dict[JobId, _TracedJob] = {}
 
     def take_over(self, unfinished: Iterable[tuple[JobRow, JobSubmitted]]) -> None:
-        """Know the jobs again that were not over when the journal was opened."""
+        """Load the jobs that had not ended when the journal was opened."""
         for row, event in unfinished:
             if event.run_spec is not None and event.run_spec.trace:
                 job_trace = _TracedJob(event.run_spec.trace, row.team, row.changed_ms, row.attempts)
                 self._jobs[row.id] = job_trace
 
     def note(self, event: Event, started_ms: int, now_ms: int) -> None:
-        """Tell the stage that a fact ends; `started_ms` is when its cycle began."""
+        """Export the stage that an event ends; `started_ms` is when its cycle began."""
         if isinstance(event, JobSubmitted):
             self._submitted(event, now_ms)
         elif isinstance(event, ActionOrdered | ActionRefused):
@@ -113,7 +113,7 @@ class JobTraces:
             job_trace.since_ms = event.at_ms
 
     def _end_stage(self, job_id: JobId, stage: str, at_ms: int, outcome: str = "") -> None:
-        """Tell a stage that is over; the next one begins."""
+        """Export a stage that ended; the next one begins."""
         job_trace = self._jobs.get(job_id)
         if job_trace is not None:
             self._emit(job_id, job_trace, stage, at_ms, outcome)

@@ -1,7 +1,7 @@
-"""What becomes of jobs, metered from facts: waits, failures, recoveries, and GPU time well spent.
+"""Metrics of jobs, from events: waits, failures, recoveries, and useful GPU time.
 
-What a run was good for is known at its end: all of it where the job ran to its end, and else
-what it had saved. The facts alone are followed, because the fleet may know more than the disk.
+What a run was worth is known when it ends: all of it if the job completed, otherwise what it saved.
+Only events are used, because the fleet may be ahead of the disk.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ from tenfold.model.units import SECOND, Millis
 from tenfold.server.metrics.metrics import Meters
 
 FAILURES = ("node-lost", "crashed", "start-failed")
-"""Why a job was stopped, where that was nobody's wish."""
+"""Why a job stopped, where that was a failure."""
 
 
 class _Job(Struct):
@@ -40,19 +40,19 @@ class _Job(Struct):
     gpus: float = 0.0
     gpus_next: float = 0.0
     since_ms: Millis = Millis(0)
-    """Since when it has held what it holds."""
+    """Since when it has held its GPUs."""
     started_ms: Millis | None = None
     ran_gpu_s: float = 0.0
-    """GPU time of this run before it was last resized."""
+    """GPU time of this run before its last resize."""
     progress_ms: Millis = Millis(0)
     idle_ms: Millis | None = None
-    """Since when it idles."""
+    """Since when it is idle."""
     failed_ms: Millis | None = None
     """When a failure stopped it, until it runs again."""
 
 
 class JobMeters:
-    """Follows the jobs of one loop that are not over."""
+    """Follows the jobs of one loop that have not ended."""
 
     def __init__(self, meters: Meters, fleet: Fleet) -> None:
         self._meters = meters.jobs
@@ -70,7 +70,7 @@ class JobMeters:
         }
 
     def note(self, events: Sequence[Event], now_ms: int) -> None:
-        """Take note of facts that were recorded at `now_ms`."""
+        """Count events that were recorded at `now_ms`."""
         self._now_ms = now_ms
         for event in events:
             if isinstance(event, JobSubmitted):
@@ -84,7 +84,7 @@ class JobMeters:
                 self._jobs.pop(event.job_id, None)
 
     def _take_over(self, fleet: Fleet) -> None:
-        """Begin with what the journal says of jobs that are not over."""
+        """Start with the active jobs of the journal."""
         for job in fleet.pending.values():
             self._jobs[job.id] = _Job(job.submitted_ms)
         for held in fleet.orders.values():
@@ -127,7 +127,7 @@ class JobMeters:
         job.idle_ms = event.since_ms
 
     def _busy(self, job: _Job, event: JobBusy | JobStopped | JobEnded | JobResized) -> None:
-        """Count what was held in vain, once that is over."""
+        """Count idle GPU time once it is over."""
         if job.idle_ms is not None:
             lost_s = max(0, event.at_ms - job.idle_ms) / SECOND
             self._meters.gpu_idle.inc(job.gpus * lost_s)
@@ -171,7 +171,7 @@ class JobMeters:
 
 
 def _ran_gpu_s(job: _Job, at_ms: Millis) -> float:
-    """Return the GPU time of a run so far; what it held before it started is not of use."""
+    """Return the GPU time of a run so far; time before it started is not useful."""
     if job.started_ms is None:
         return 0.0
     return job.ran_gpu_s + job.gpus * max(0, at_ms - max(job.since_ms, job.started_ms)) / SECOND
@@ -182,5 +182,5 @@ def _gpus(slots: Sequence[Slot]) -> float:
 
 
 def _over_at(event: JobStopped | JobEnded) -> Millis:
-    """Return when the last process was gone; GPUs were held until that was seen."""
+    """Return when the last process ended; GPUs were held until that was noticed."""
     return event.at_ms if event.ended_ms is UNSET else event.ended_ms

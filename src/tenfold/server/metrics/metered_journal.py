@@ -1,4 +1,4 @@
-"""The loop's journal with meters around it. It changes nothing else."""
+"""The loop's journal, with metrics and traces of its writes and cycles."""
 
 import logging
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from tenfold.server.metrics.metrics import Meters
 from tenfold.server.metrics.traces import Traces
 
 SLOW_S = 2.0
-"""A write that takes longer is said."""
+"""A write that takes longer is logged."""
 _LOG = logging.getLogger("tenfold.server")
 
 
@@ -31,13 +31,13 @@ class MeteredJournal:
         self._meters = meters
         self._traces = traces
         self._cycle_started_ms: int | None = None
-        """When the first fact of this cycle came."""
+        """When the first event of this cycle came."""
         self._jobs: JobMeters | None = None
         self._stages = JobTraces(traces) if traces.is_on else None
         meters.starts.inc()
 
     def restore(self) -> Restored:
-        """Return what the journal says is so now."""
+        """Return the current state from the journal."""
         restored = self._journal.restore()
         for warning in self._journal.warnings:
             _LOG.warning(warning.message)
@@ -47,7 +47,7 @@ class MeteredJournal:
         return restored
 
     def append(self, events: Sequence[Event]) -> None:
-        """Return once the disk has these."""
+        """Return once these are on disk."""
         start = perf_counter()
         if self._cycle_started_ms is None:
             self._cycle_started_ms = now_ms()
@@ -69,12 +69,12 @@ class MeteredJournal:
         return [*self._journal.witnesses(), self]
 
     def cycle(self, fleet: Fleet, now_ms: Millis, decider: Decider, decision: Decision) -> None:
-        """Count a decision, and span it."""
+        """Count a decision, and export its span."""
         self._meters.cycles.inc()
         actions, waits = len(decision.actions), len(fleet.pending)
         self._traces.cycle(self._cycle_started_ms, decider.name, actions, waits)
         self._cycle_started_ms = None
 
     def close(self) -> None:
-        """Let go of the journal."""
+        """Close the journal."""
         self._journal.close()

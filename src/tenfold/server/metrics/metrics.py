@@ -1,7 +1,7 @@
-"""What is counted and timed, in the form that Prometheus scrapes.
+"""Metrics, in the format that Prometheus scrapes.
 
-Meters of the loop are written by its thread, those of the server by its own. What stands in
-the journal anyway is not counted twice: it is read when somebody scrapes.
+The loop's metrics are written by its thread, the server's by its own. What is in the journal is not
+counted again, but read at each scrape.
 """
 
 from collections.abc import Callable, Iterable
@@ -51,46 +51,46 @@ disable_created_metrics()
 
 
 class JobMetrics:
-    """What becomes of jobs: how long they wait, how failures are got over, what GPUs are for."""
+    """Metrics of jobs: waits, failures and recoveries, and useful GPU time."""
 
     def __init__(self, own: CollectorRegistry) -> None:
         self.detected = Histogram(
             "tenfold_failure_detection_seconds",
-            "From the last sign of life of an attempt that failed to the fact on the disk.",
+            "Time from the last sign of life of a failed attempt to the recorded failure.",
             buckets=FAILURES_S,
             registry=own,
         )
         self.recovered = Histogram(
             "tenfold_failure_recovery_seconds",
-            "From the end of the processes of a job that failed to its running again.",
+            "Time from the end of a failed job's processes until it runs again.",
             buckets=FAILURES_S,
             registry=own,
         )
         self.queue_wait = Histogram(
             "tenfold_queue_wait_seconds",
-            "From the submission of a job to its first start.",
+            "Time from submission to first start.",
             buckets=WAITS_S,
             registry=own,
         )
         self.gpu_spent = Counter(
             "tenfold_allocated_gpu_seconds",
-            "GPU time that attempts held, by how they ended; counted at their ends.",
+            "GPU time held by attempts, by how they ended; counted when they end.",
             labelnames=("ended",),
             registry=own,
         )
         self.gpu_useful = Counter(
             "tenfold_useful_gpu_seconds",
-            "GPU time of runs to the end, and of others what they saved; over allocated: goodput.",
+            "GPU time of completed runs, and help_text other runs saved; divided by allocated: goodput.",
             registry=own,
         )
         self.gpu_idle = Counter(
             "tenfold_idle_gpu_seconds",
-            "GPU time that jobs held and did not use; counted once they are used again or over.",
+            "GPU time held but not used; counted when the job is busy again or ends.",
             registry=own,
         )
         self.job_useful = Counter(
             "tenfold_completed_job_useful_seconds",
-            "Running time of completed jobs that was not done again; over wall time: ETTR.",
+            "Run time of completed jobs without repeated work; divided by wall time: ETTR.",
             registry=own,
         )
         self.job_wall = Counter(
@@ -101,30 +101,30 @@ class JobMetrics:
 
 
 class Meters:
-    """All meters of one server; each server has a registry of its own."""
+    """All metrics of one server, in its own registry."""
 
     def __init__(self) -> None:
         self.registry = own = CollectorRegistry()
-        self.submitted = Counter(
-            "tenfold_submitted_jobs", "Jobs that were acknowledged.", registry=own
-        )
-        self.cycles = Counter("tenfold_loop_cycles", "Decisions that were made.", registry=own)
+        self.submitted = Counter("tenfold_submitted_jobs", "Jobs accepted.", registry=own)
+        self.cycles = Counter("tenfold_loop_cycles", "Scheduling decisions.", registry=own)
         self.starts = Counter(
-            "tenfold_loop_starts", "Times the loop began from the journal.", registry=own
+            "tenfold_loop_starts",
+            "Starts of the scheduling loop, including restarts.",
+            registry=own,
         )
         self.events = Counter(
-            "tenfold_journal_events", "Events that were written to the journal.", registry=own
+            "tenfold_journal_events", "Events written to the journal.", registry=own
         )
         self.commits = Histogram(
             "tenfold_journal_commit_seconds",
-            "From handing events to the journal to the disk having them.",
+            "Time to write events to the journal.",
             buckets=COMMITS_S,
             registry=own,
         )
         self.jobs = JobMetrics(own)
         self.requests = Histogram(
             "tenfold_http_request_seconds",
-            "Requests over HTTP by route, method and status.",
+            "HTTP requests by route, method and status.",
             labelnames=("method", "route", "status"),
             buckets=REQUESTS_S,
             registry=own,
@@ -133,25 +133,25 @@ class Meters:
     def watch(
         self, store: Store, fleet: Callable[[], Fleet], trouble: Callable[[], Reason | None]
     ) -> None:
-        """Add what is read at each scrape: jobs, nodes and GPUs by state, and the loop."""
+        """Add help_text is read at each scrape: jobs, nodes and GPUs by state, and the loop."""
         self.registry.register(_StateCollector(store, fleet, trouble))
 
     def watch_clock(self, ahead_ms: Callable[[], int]) -> None:
-        """Add how far the loop's clock is from that of the machine."""
+        """Add the difference between the loop's clock and the machine's."""
         ahead = Gauge(
             "tenfold_clock_ahead_seconds",
-            "How far the clock of the loop is ahead of that of the machine.",
+            "How far the loop's clock is ahead of the machine's.",
             registry=self.registry,
         )
         ahead.set_function(lambda: ahead_ms() / SECOND)
 
     def text(self) -> bytes:
-        """Return everything, to be scraped."""
+        """Return all metrics in the text format."""
         return generate_latest(self.registry)
 
 
 class _StateCollector(Collector):
-    """Gauges that are read off the journal."""
+    """Gauges that are read from the journal."""
 
     def __init__(
         self, store: Store, fleet: Callable[[], Fleet], trouble: Callable[[], Reason | None]
@@ -163,32 +163,34 @@ class _StateCollector(Collector):
         return ()
 
     def collect(self) -> Iterable[Metric]:
-        """Read what is so now."""
+        """Read the current state."""
         jobs_by_state = counts(self._store)
         jobs = GaugeMetricFamily("tenfold_jobs", "Jobs by state.", labels=("state",))
         for state in JOB_STATES:
             jobs.add_metric((state,), jobs_by_state.get(state, 0))
         yield jobs
         depth = jobs_by_state.get("pending", 0)
-        yield GaugeMetricFamily("tenfold_queue_depth_jobs", "Jobs that wait.", value=depth)
+        yield GaugeMetricFamily("tenfold_queue_depth_jobs", "Pending jobs.", value=depth)
         fleet = self._fleet()
         nodes = GaugeMetricFamily("tenfold_nodes", "Nodes by state.", labels=("state",))
         for state in ("up", "cordoned", "down"):
             nodes.add_metric((state,), sum(one == state for one in fleet.states.values()))
         yield nodes
         blamed = len(fleet.failure_log.blamed)
-        what = "Nodes that were cordoned because jobs kept failing there."
-        yield GaugeMetricFamily("tenfold_blamed_nodes", what, value=blamed)
+        help_text = "Nodes cordoned because jobs kept failing there."
+        yield GaugeMetricFamily("tenfold_blamed_nodes", help_text, value=blamed)
         gpus = GaugeMetricFamily("tenfold_gpus", "GPUs by state.", labels=("state",))
         for state, count in gpus_by_state(fleet).items():
             gpus.add_metric((state,), count)
         yield gpus
         running = int(self._trouble() is None)
-        yield GaugeMetricFamily("tenfold_loop_up", "1 while the loop runs.", value=running)
+        yield GaugeMetricFamily(
+            "tenfold_loop_up", "1 while the scheduling loop runs.", value=running
+        )
 
 
 def gpus_by_state(fleet: Fleet) -> dict[str, int]:
-    """Return how many GPUs are held, free to take, kept back by a cordon, or away."""
+    """Return how many GPUs are held, free, free but cordoned, or down."""
     found = {"held": 0, "free": 0, "cordoned": 0, "down": 0}
     for node_id, node in fleet.nodes.items():
         state, free = fleet.states[node_id], fleet.gpus_free[node_id]
@@ -211,7 +213,7 @@ def metrics_routes(meters: Meters) -> Router:
         media_type="text/plain",
     )
     def metrics() -> Response[bytes]:
-        """Give every meter, to be scraped by Prometheus."""
+        """Get all metrics, for Prometheus to scrape."""
         return Response(meters.text(), media_type=MEDIA_TYPE)
 
     return Router("/", route_handlers=[metrics])

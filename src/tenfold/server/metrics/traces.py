@@ -1,8 +1,8 @@
-"""Spans for those who collect them: each request, each cycle, and the stages of each job.
+"""OpenTelemetry spans: each request, each cycle, and the stages of each job.
 
-They are sent where `OTEL_EXPORTER_OTLP_ENDPOINT` says, by the extra `otel`. Without that
-variable nothing is imported and nothing is spent. A collector that is away costs nothing but
-its spans: they wait in a bounded queue, are sent from a thread of their own, and are let go.
+They are sent to `OTEL_EXPORTER_OTLP_ENDPOINT` and need the extra `otel`. Without that variable
+nothing is imported and there is no cost. If the collector is down only spans are lost: they wait in
+a bounded queue, are sent from another thread, and are dropped when it is full.
 """
 
 import os
@@ -24,14 +24,14 @@ ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 ENDPOINTS = (ENDPOINT, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 SERVICE = "tenfold"
 PARENT = "traceparent"
-"""The header of the W3C in which a request says of which trace it is a part."""
+"""The W3C header that names the trace of a request."""
 END_S = 3.0
-"""How long the last spans may take on their way."""
+"""How long to wait for the last spans at the end."""
 NS = 1_000_000
 
 
 class Traces:
-    """Makes spans where somebody wants them, and else does nothing."""
+    """Creates spans if tracing is on, and does nothing otherwise."""
 
     def __init__(self, provider: "TracerProvider | None" = None) -> None:
         self._provider = provider
@@ -39,14 +39,14 @@ class Traces:
 
     @property
     def is_on(self) -> bool:
-        """Whether anybody wants spans."""
+        """Whether tracing is on."""
         return self._tracer is not None
 
     @contextmanager
     def request(
         self, method: str, route: str, headers: Iterable[tuple[bytes, bytes]] = ()
     ) -> Generator[dict[str, int], None, None]:
-        """Span one request; `status` is put into what is yielded."""
+        """Trace one request; set `status` in the yielded dict."""
         attributes: dict[str, int] = {}
         if self._tracer is None:
             yield attributes
@@ -60,7 +60,7 @@ class Traces:
             span.set_attribute("http.response.status_code", attributes.get("status", 0))
 
     def current(self) -> str:
-        """Return the trace that is under way, as the header has it; empty where none is."""
+        """Return the current trace as a `traceparent` header; empty if there is none."""
         if self._tracer is None:
             return ""
         from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415
@@ -72,7 +72,7 @@ class Traces:
         return carrier.get(PARENT, "")
 
     def cycle(self, started_ms: int | None, decider: str, actions: int, waits: int) -> None:
-        """Span one cycle that is over: from its first fact to its last order."""
+        """Trace one finished cycle, from its first event to its last action."""
         if started_ms is not None:
             attributes = {"decider": decider, "actions": actions, "jobs_waiting": waits}
             self.stage("cycle", "", started_ms, now_ms(), attributes)
@@ -85,7 +85,7 @@ class Traces:
         ended_ms: int,
         attributes: Mapping[str, str | int],
     ) -> None:
-        """Span something that is over, in a trace that was begun elsewhere, or in its own."""
+        """Trace something that has ended, in a trace begun elsewhere, or in its own."""
         if self._tracer is None:
             return
         span = self._tracer.start_span(name, _context(trace), start_time=started_ms * NS)
@@ -94,16 +94,16 @@ class Traces:
         span.end(max(started_ms, ended_ms) * NS)
 
     def close(self) -> None:
-        """Send what is left, and wait for it no longer than a moment."""
+        """Send the remaining spans, waiting only briefly."""
         if self._provider is not None:
-            # A collector that is away would hold up the end of the program.
+            # A collector that is down would delay the exit.
             last = Thread(target=self._provider.shutdown, name="tenfold-traces", daemon=True)
             last.start()
             last.join(END_S)
 
 
 def traces_from_environment() -> Traces:
-    """Return what the environment asks for."""
+    """Return tracing as configured by the environment."""
     if not any(os.environ.get(name) for name in ENDPOINTS):
         return Traces()
     try:
@@ -113,14 +113,14 @@ def traces_from_environment() -> Traces:
     except ImportError:
         raise InputError(
             "otel-not-installed",
-            f"`{ENDPOINT}` is set, and what sends spans is not installed",
+            f"`{ENDPOINT}` is set, but the OpenTelemetry exporter is not installed",
             "install `tenfold[otel]`, or unset the variable",
         ) from None
     return traces_to(OTLPSpanExporter())
 
 
 def traces_to(exporter: "SpanExporter") -> Traces:
-    """Return spans that an exporter is given, in batches and from a thread of their own."""
+    """Return tracing to an exporter, in batches and from another thread."""
     from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
     from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
@@ -132,7 +132,7 @@ def traces_to(exporter: "SpanExporter") -> Traces:
 
 
 def _context(trace: str) -> "Context | Any":
-    """Return the context that a header names; an empty one for a trace of its own."""
+    """Return the context that a header names; an empty one for a new trace."""
     from opentelemetry.context import Context  # noqa: PLC0415
     from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415
         TraceContextTextMapPropagator,

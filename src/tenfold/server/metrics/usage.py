@@ -1,7 +1,7 @@
-"""What GPUs, jobs and teams use, read when somebody scrapes.
+"""Usage metrics of GPUs, jobs and teams, read at each scrape.
 
-Labels are bounded: devices by those of this machine, teams by the largest and one for the rest.
-No job is a label, for jobs come and go by the thousand.
+Labels are bounded: the GPUs of this machine, the largest teams and one label for the rest. Jobs are
+not labels, because there are thousands of them.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -23,7 +23,7 @@ OTHERS = "(others)"
 
 
 class UsageCollector(Collector):
-    """Gauges of use."""
+    """Usage gauges."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class UsageCollector(Collector):
         return ()
 
     def collect(self) -> Iterable[Metric]:
-        """Read what is so now."""
+        """Read the current state."""
         yield from self._devices()
         fleet = self._fleet()
         held: dict[str, float] = {}
@@ -53,16 +53,16 @@ class UsageCollector(Collector):
             if run.job.id in fleet.idle:
                 idle[team] = idle.get(team, 0) + gpus
                 jobs[team] = jobs.get(team, 0) + 1
-        help_text = "GPUs that running jobs of a team hold."
+        help_text = "GPUs held by running jobs, by team."
         yield by_team("tenfold_team_held_gpus", help_text, held)
         yield self._gpu_time.counted(held, self._now_s())
-        help_text = "GPUs that a team is promised by the policy."
+        help_text = "GPU quota of a team in the policy."
         yield by_team("tenfold_team_quota_gpus", help_text, self._quotas)
-        help_text = "GPUs that jobs of a team hold and do not use."
+        help_text = "GPUs held but not used, by team."
         yield by_team("tenfold_idle_gpus", help_text, idle)
-        yield by_team("tenfold_idle_jobs", "Running jobs of a team that idle.", jobs)
+        yield by_team("tenfold_idle_jobs", "Idle running jobs, by team.", jobs)
         measured = GaugeMetricFamily(
-            "tenfold_measured_jobs", "Running jobs whose use was measured.", labels=("measure",)
+            "tenfold_measured_jobs", "Running jobs with usage samples.", labels=("measure",)
         )
         for measure, count in self._usage.by_measure().items():
             measured.add_metric((measure,), count)
@@ -72,14 +72,14 @@ class UsageCollector(Collector):
         labels = ("node", "gpu")
         use = GaugeMetricFamily(
             "tenfold_gpu_utilisation_ratio",
-            "Share of the time since the look before in which something ran on a GPU.",
+            "Share of time since the last sample in which the GPU was busy.",
             labels=labels,
         )
         used = GaugeMetricFamily(
-            "tenfold_gpu_memory_used_bytes", "Memory of a GPU that is in use.", labels=labels
+            "tenfold_gpu_memory_used_bytes", "GPU memory in use.", labels=labels
         )
         whole = GaugeMetricFamily(
-            "tenfold_gpu_memory_size_bytes", "Memory that a GPU has.", labels=labels
+            "tenfold_gpu_memory_size_bytes", "GPU memory size.", labels=labels
         )
         for gpu in self._usage.gpus:
             named = (self._usage.node, str(gpu.number))
@@ -90,9 +90,9 @@ class UsageCollector(Collector):
 
 
 class TeamGpuTime:
-    """GPU time by team, added up from scrape to scrape: it only grows, as a counter must.
+    """GPU time by team, summed from scrape to scrape; it only grows, as a counter must.
 
-    The first teams to come keep their names; what later ones use is told as one.
+    The first teams keep their names; later ones share one label.
     """
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class TeamGpuTime:
 
     def counted(self, held: Mapping[str, float], now_s: float) -> CounterMetricFamily:
         """Add what was held since the last scrape, and return the sums."""
-        help_text = "GPU time that running jobs of a team held, added up at each scrape."
+        help_text = "GPU time held by running jobs, by team; summed at each scrape."
         family = CounterMetricFamily("tenfold_team_gpu_seconds", help_text, labels=("team",))
         with self._lock:
             then_s, then = self._before or (now_s, {})
@@ -119,7 +119,7 @@ class TeamGpuTime:
 
 
 def by_team(name: str, help_text: str, amounts: Mapping[str, float]) -> GaugeMetricFamily:
-    """Return a gauge by team: the largest by name, and what is left as one."""
+    """Return a gauge by team: the largest by name, and the rest as one."""
     family = GaugeMetricFamily(name, help_text, labels=("team",))
     ranked = sorted(amounts.items(), key=lambda one: (-one[1], one[0]))
     for team, amount in ranked[:TEAMS_MAX]:
@@ -130,7 +130,7 @@ def by_team(name: str, help_text: str, amounts: Mapping[str, float]) -> GaugeMet
 
 
 def quotas_of(govern: GovernanceRules) -> dict[str, float]:
-    """Return the GPUs that each team is promised: of any type, or all its types together."""
+    """Return the GPU quota of each team: of any type, or the sum of its types."""
     found: dict[str, float] = {}
     for team in govern.teams:
         typed = sum(many for name, many in team.quota.items() if name not in (ANY, USD))

@@ -1,7 +1,7 @@
-"""What would become of a job if it were handed in now: nothing is handed in, nothing written.
+"""Report what would happen to a job if it were submitted now; nothing is submitted or written.
 
-The submission is read as if it were meant, and the real policy is parsed over a copy of the
-fleet in which it waits. So a dry run and the real thing cannot come to differ.
+The submission is parsed like a real one, and the real policy decides over a copy of the fleet with
+the job in the queue. So a dry run and a submission cannot disagree.
 """
 
 from anyio import to_thread
@@ -29,20 +29,20 @@ from tenfold.server.submissions import SubmissionRequest
 from tenfold.study.why.remedies import RemedySearch
 
 NODES_SHOWN_MAX = 100
-"""Nodes that are named; the others are counted."""
+"""Nodes listed by name; `count` has the total."""
 
 
 @post("/jobs/dry-run", opt=requires_role(Role.member), status_code=200, operation_id="dryRunJob")
 async def dry_run_job(
     request: AuthedRequest, control: ControlDep, seek: Seek = "cheapest", eta: Forecast = True
 ) -> DryRun:
-    """Say what would become of a job if it were handed in now; nothing is written."""
+    """Report what would happen to a job if it were submitted now; nothing is written."""
     parsed, _ = await read_submissions(await request.body(), request.user)
     if parsed.is_batch:
         reason = Reason(
-            "not-an-object", sentence="a dry run is of one job, and the body holds several"
+            "not-an-object", sentence="a dry run takes one job, and the body has several"
         )
-        raise Problem(422, reason, "ask for one after the other")
+        raise Problem(422, reason, "send one request per job")
     return await to_thread.run_sync(_dry_run, control, request.user, parsed, seek, eta)
 
 

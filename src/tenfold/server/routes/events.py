@@ -1,8 +1,8 @@
-"""The journal as it is written, as server-sent events.
+"""The journal as a stream of server-sent events.
 
-A stream keeps its place in the journal and reads the next page once it has sent the last: what
-a slow client has not read waits on the disk and not in memory. All streams share one question
-for the newest event. Who was here before says so with `Last-Event-ID` and misses nothing.
+A stream keeps its position in the journal and reads the next page once it has sent the last: what a
+slow client has not read stays on disk, not in memory. All streams share one query for the newest
+event. A client that reconnects with `Last-Event-ID` misses nothing.
 """
 
 import asyncio
@@ -28,13 +28,13 @@ PAGE_CHARACTERS = 1 << 18
 """A submission may have megabytes, and every stream holds a page."""
 HEARTBEAT_S = 15.0
 LAG_MAX = 100_000
-"""Events that a stream may fall behind once it was up to date; then it is closed."""
+"""Events that a stream may fall behind after it was up to date; then it is closed."""
 After = Annotated[
-    int | None, QueryParameter(ge=0, le=SEQ_MAX, description="Begin after this event; 0 for all.")
+    int | None, QueryParameter(ge=0, le=SEQ_MAX, description="Start after this event; 0 for all.")
 ]
 LastId = Annotated[int | None, HeaderParameter(name="Last-Event-ID", ge=0, le=SEQ_MAX)]
 Follow = Annotated[
-    bool, QueryParameter(description="Go on as events come; else end with the newest.")
+    bool, QueryParameter(description="Keep streaming new events; otherwise stop at the newest.")
 ]
 
 
@@ -51,7 +51,7 @@ async def stream_events(
     last_event_id: LastId = None,
     follow: Follow = True,
 ) -> Stream:
-    """Stream events of the journal; below `operator`, of one's own team's jobs and of nodes."""
+    """Stream journal events; below `operator`, only nodes and the jobs of your team."""
     control.streams.check()
     seq = last_event_id if last_event_id is not None else after
     if seq is None:
@@ -94,7 +94,7 @@ async def event_stream(
 
 
 def page_after(store: Store, seq: int) -> list[EventRow]:
-    """Return the next events, a page of them at most; a few where they are large."""
+    """Return the next page of events; fewer if they are large."""
     question = select(EVENTS.c.seq, EVENTS.c.kind, EVENTS.c.body).where(EVENTS.c.seq > seq)
     rows: list[EventRow] = []
     held = 0
@@ -108,7 +108,7 @@ def page_after(store: Store, seq: int) -> list[EventRow]:
 
 
 def encode_events(rows: list[EventRow]) -> bytes:
-    """Return events as the protocol writes them; the JSON of a body has no line breaks."""
+    """Return events in server-sent events format; the JSON of a body has no line breaks."""
     return "".join(
         f"id: {line.seq}\nevent: {line.kind}\ndata: {line.body}\n\n" for line in rows
     ).encode()

@@ -1,4 +1,4 @@
-"""The fleet in a few figures, and who is asking."""
+"""The state of the fleet in a few numbers, idle GPUs, and the caller's identity."""
 
 from litestar import Router, get
 
@@ -38,7 +38,7 @@ def show_fleet(request: AuthedRequest, control: ControlDep) -> FleetStatus:
 
 @get("/fleet/idle", opt=requires_role(Role.viewer), sync_to_thread=True, operation_id="showIdle")
 def show_idle(request: AuthedRequest, control: ControlDep) -> Idle:
-    """Show who holds GPUs and does not use them; below `operator`, one's own team."""
+    """Show jobs that hold GPUs without using them; below `operator`, only your team's."""
     snapshot = control.follower.snapshot()
     team = visible_team(request.user, None)
     return to_idle(snapshot.fleet, control.usage, Millis(control.now_ms()), team)
@@ -46,7 +46,7 @@ def show_idle(request: AuthedRequest, control: ControlDep) -> Idle:
 
 @get("/whoami", opt=requires_role(Role.viewer), sync_to_thread=False, operation_id="whoAmI")
 def who_am_i(request: AuthedRequest) -> Token:
-    """Say whose token this is, and what it may do."""
+    """Show the team and role of your token."""
     return to_token(request.user)
 
 

@@ -1,4 +1,4 @@
-"""Jobs over HTTP: hand in, list, look at, take back."""
+"""Jobs over HTTP: submit, list, show and cancel."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -34,25 +34,31 @@ INLINE_BYTES = 8_192
 ATTEMPTS_MAX = 20
 """Latest attempts whose folders are read; a job that is often preempted has many."""
 Text = Annotated[str | None, QueryParameter(max_length=80)]
-Before = Annotated[int | None, QueryParameter(ge=0, le=SEQ_MAX, description="`next` of a page.")]
+Before = Annotated[
+    int | None, QueryParameter(ge=0, le=SEQ_MAX, description="`next` of the previous page.")
+]
 Since = Annotated[
     datetime | None,
-    QueryParameter(description="Jobs handed in no earlier: a date and a time in ISO 8601."),
+    QueryParameter(description="Only jobs submitted at or after this time, in ISO 8601."),
 ]
-OfArray = Annotated[str | None, QueryParameter(max_length=120, description="Its members alone.")]
+OfArray = Annotated[
+    str | None, QueryParameter(max_length=120, description="Only members of this array.")
+]
 InState = Annotated[JobState | None, QueryParameter(name="state")]
-Limit = Annotated[int, QueryParameter(ge=1, le=PAGE_MAX, description="Jobs in a page.")]
-Idle = Annotated[bool, QueryParameter(description="Jobs that idle alone.")]
-Forecast = Annotated[bool, QueryParameter(description="Say when it will start; may take seconds.")]
+Limit = Annotated[int, QueryParameter(ge=1, le=PAGE_MAX, description="Jobs per page.")]
+Idle = Annotated[bool, QueryParameter(description="Only idle jobs.")]
+Forecast = Annotated[
+    bool, QueryParameter(description="Forecast when it will start; may take seconds.")
+]
 
 
 @post("/jobs", opt=requires_role(Role.member), status_code=201, operation_id="submitJobs")
 async def submit_jobs(
     request: AuthedRequest, control: ControlDep, idempotency_key: IdempotencyKey = None
 ) -> Response[Submitted | Batch]:
-    """Hand in one job, or several as `{"jobs": [...]}`; answered when the disk has them.
+    """Submit one job, or several as `{"jobs": [...]}`; responds once they are on disk.
 
-    Sent again under its key, it is answered with status 200 and the same names.
+    A repeated request with the same `Idempotency-Key` gets status 200 and the same job ids.
     """
     body = await request.body()
     parsed, key = await read_submissions(body, request.user, idempotency_key)
@@ -77,7 +83,7 @@ async def submit_jobs(
 async def read_submissions(
     body: bytes, token: Token, key: str | None = None
 ) -> tuple[SubmissionRequest, SubmitKey | None]:
-    """Return what a body hands in and under which key; a large one is read beside others."""
+    """Return the submissions in a body and their key; large bodies are parsed in a thread."""
 
     def parse() -> tuple[SubmissionRequest, SubmitKey | None]:
         return parse_submissions(body, token), submit_key(key, body, token)
@@ -97,7 +103,7 @@ def list_jobs(
     limit: Limit = 100,
     idle: Idle = False,
 ) -> JobPage:
-    """List jobs, the newest first; below `operator`, those of one's own team."""
+    """List jobs, newest first; below `operator`, only your team's."""
     seen = visible_team(request.user, team)
     if team not in (None, seen) or "\0" in f"{team}{array}":
         return JobPage(jobs=(), next=None)
@@ -130,7 +136,7 @@ def list_jobs(
 def show_job(
     request: AuthedRequest, control: ControlDep, job_id: FromPath[str], eta: Forecast = False
 ) -> Job:
-    """Show one job with its attempts, or an array in a summary."""
+    """Show one job with its attempts, or a summary of an array."""
     whole = array_of(control, request.user, job_id)
     if whole is not None:
         return to_array(job_id, whole)
@@ -163,7 +169,7 @@ async def cancel_job(
 
 
 def job_of(control: Control, token: Token, job_id: str) -> JobWithAttempts:
-    """Return a job that is there for this token; raise as if it were not, where it is not."""
+    """Return a job that this token may see; otherwise raise as if it did not exist."""
     story = read.job(control.store, job_id) if "\0" not in job_id else None
     if story is None or not can_see(token, story.job):
         raise no_such_job(job_id)
@@ -171,7 +177,7 @@ def job_of(control: Control, token: Token, job_id: str) -> JobWithAttempts:
 
 
 def array_of(control: Control, token: Token, base: str) -> ArraySummary | None:
-    """Return an array that is there for this token; None where the name is not that of one."""
+    """Return an array that this token may see; None if the name is not an array."""
     if "[" in base or "\0" in base:
         return None
     found = arrays.array(control.store, base)
@@ -181,8 +187,8 @@ def array_of(control: Control, token: Token, base: str) -> ArraySummary | None:
 def with_dropped_bytes(job: Job, logs: JobLogs) -> Job:
     """Return a job whose latest attempts say how many bytes of their logs were dropped.
 
-    The journal does not have this: it is read from the folder of each attempt, so only where a
-    single job is shown.
+    This is not in the journal. It is read from the folder of each attempt, so only when a single
+    job is shown.
     """
     older, latest = job.attempts[:-ATTEMPTS_MAX], job.attempts[-ATTEMPTS_MAX:]
     attempts = [_with_dropped(JobId(job.id), one, logs) for one in latest]
@@ -193,13 +199,13 @@ def _with_dropped(job_id: JobId, attempt: Attempt, logs: JobLogs) -> Attempt:
     if attempt.started_at is None:
         return attempt
     log = logs.logs(job_id, attempt.number, 0, 0)
-    # There is no total over all members while it runs; the first member stands in.
+    # There is no total for all members while it runs; the first member stands in.
     dropped = log.bytes_dropped_in_all or log.bytes_dropped
     return replace(attempt, log_bytes_dropped=dropped) if dropped else attempt
 
 
 def _members(control: Control, token: Token, job_id: str) -> tuple[JobId, ...]:
-    """Return the members of an array that are not over; none for one job that is there."""
+    """Return the active members of an array; none for a single job."""
     if array_of(control, token, job_id) is None:
         job_of(control, token, job_id)
         return ()
@@ -219,7 +225,7 @@ def _after_cancel(control: Control, token: Token, job_id: str, count: int) -> Ca
 
 
 def _millis(at: datetime) -> int:
-    """Return a moment in milliseconds; one that names no zone is in UTC."""
+    """Return a time in milliseconds; without a zone it is UTC."""
     return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1_000)
 
 

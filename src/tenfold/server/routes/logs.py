@@ -1,4 +1,4 @@
-"""What jobs wrote, over HTTP: the end of it, or all that comes until the attempt is over."""
+"""Job logs over HTTP: the end of a log, or the whole stream until the attempt ends."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -28,14 +28,14 @@ Member = Annotated[
     int, QueryParameter(ge=0, le=1_000_000, description="Which process of the gang.")
 ]
 Attempt = Annotated[
-    int | None, QueryParameter(ge=1, le=2**31, description="The latest, if left out.")
+    int | None, QueryParameter(ge=1, le=2**31, description="Which attempt; the latest by default.")
 ]
 Tail = Annotated[int, QueryParameter(ge=0, le=4 << 20, description="Bytes from the end.")]
 Offset = Annotated[
     int | None,
-    QueryParameter(ge=0, le=2**63 - 1, description="From this byte on, instead of near the end."),
+    QueryParameter(ge=0, le=2**63 - 1, description="Start at this byte instead of near the end."),
 ]
-Follow = Annotated[bool, QueryParameter(description="Go on until the attempt is over.")]
+Follow = Annotated[bool, QueryParameter(description="Keep streaming until the attempt ends.")]
 
 
 @get(
@@ -54,11 +54,11 @@ async def job_logs(
     offset: Offset = None,
     follow: Follow = False,
 ) -> Response[bytes] | Stream:
-    """Give the end of what a member wrote, or follow it.
+    """Get the end of a member's log, or follow it.
 
-    The header `Log-Offset` is the number of the first byte that is sent: whoever counts on from
-    there can ask again with `offset` after a connection broke, and misses nothing. `Log-Dropped`
-    says how many of its first bytes are gone: a member keeps only so much of what it writes.
+    The header `Log-Offset` is the number of the first byte sent. A client that counts from there
+    can reconnect with `offset` after a broken connection and misses nothing. `Log-Dropped` is the
+    number of bytes dropped from the start: only the newest part of a log is kept.
     """
     story = await to_thread.run_sync(job_of, control, request.user, job_id)
     if follow:
@@ -88,13 +88,13 @@ async def job_logs(
 
 
 def _offset_headers(log: MemberLog) -> dict[str, str]:
-    """Return which byte the end of a log begins with, and how many are gone before."""
+    """Return the headers: the number of the first byte, and the bytes dropped before it."""
     begins = log.bytes_dropped + max(0, log.bytes_kept - len(log.tail))
     return {OFFSET: str(begins), DROPPED: str(log.bytes_dropped)}
 
 
 def pieces_of(control: Control, job_id: JobId, attempt: int, member: int) -> LogPieces:
-    """Return the pieces of a log; an executor that cannot tell has one."""
+    """Return the segments of a log; an executor without segments has one."""
     log = control.logs.logs(job_id, attempt, member, 0)
     return log.segments or [(0, path) for path in log.paths[-1:]]
 
@@ -102,12 +102,12 @@ def pieces_of(control: Control, job_id: JobId, attempt: int, member: int) -> Log
 async def followed(
     control: Control, token: Token, reader: LogReader, first: bytes, attempt: tuple[JobId, int]
 ) -> AsyncGenerator[bytes, None]:
-    """Yield what a member writes until its attempt or the token is over, or the server closes."""
+    """Yield a member's log until its attempt ends, the token ends, or the server closes."""
     with control.streams.slot(), closing(reader):
         if first:
             yield first
         while not control.is_closing() and await is_still_valid(control.tokens, token):
-            # Asked first: what was written before the end is then sure to be read.
+            # Checked first, so that everything written before the end is read.
             over = await to_thread.run_sync(_is_over, control, *attempt)
             while chunk := await to_thread.run_sync(reader.read):
                 yield chunk
@@ -117,7 +117,7 @@ async def followed(
 
 
 def _whole(reader: LogReader, first: bytes, bytes_most: int) -> bytes:
-    """Return what follows, as many bytes at most."""
+    """Return the rest, up to this many bytes."""
     parts, count = [first], len(first)
     while count < bytes_most and (chunk := reader.read()):
         parts.append(chunk)

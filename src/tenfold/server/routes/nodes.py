@@ -1,7 +1,7 @@
-"""Nodes and the fleet over HTTP: look, and say that a node takes no more work, is gone or back.
+"""Nodes over HTTP: list, cordon, fail, test and accept them.
 
-One node is named in the path; several in the body of one request, which is done to all of them
-or to none and stands in the journal in one piece.
+One node is named in the path, several in the body of one request. Such a request applies to all of
+them or to none, and is one entry in the journal.
 """
 
 from typing import Annotated
@@ -34,8 +34,8 @@ STATE_AFTER: dict[NodeVerb, str] = {
     "test": "under test",
     "accept": "accepted",
 }
-"""How a node stands after each."""
-Cause = Annotated[str, QueryParameter(max_length=CAUSE_MAX, description="Why, for the record.")]
+"""The state of a node after each action."""
+Cause = Annotated[str, QueryParameter(max_length=CAUSE_MAX, description="Reason, for the record.")]
 
 
 @get("/nodes", opt=requires_role(Role.viewer), sync_to_thread=True, operation_id="listNodes")
@@ -47,9 +47,9 @@ def list_nodes(request: AuthedRequest, control: ControlDep) -> Nodes:
 
 @post("/nodes", opt=requires_role(Role.operator), status_code=200, operation_id="markNodes")
 async def mark_nodes(request: AuthedRequest, control: ControlDep) -> NodeStatuses:
-    """Do one thing to several nodes, to all of them or to none: `{"nodes": [...], "verb": ...}`.
+    """Change the state of several nodes, all or none: `{"nodes": [...], "verb": ...}`.
 
-    Verbs: `cordon`, `uncordon`, `fail`, `test`, `accept`; the first and third with a `cause`.
+    Verbs: `cordon`, `uncordon`, `fail`, `test`, `accept`. `cordon` and `fail` take a `cause`.
     """
     row = read_body(NodeActionRequest, await request.body(), "the request")
     names = list(dict.fromkeys(row.nodes))
@@ -70,7 +70,7 @@ async def mark_nodes(request: AuthedRequest, control: ControlDep) -> NodeStatuse
 async def cordon(
     request: AuthedRequest, control: ControlDep, node_id: FromPath[str], cause: Cause = ""
 ) -> NodeStatus:
-    """Let a node take no new work; what runs there may end."""
+    """Stop scheduling jobs on a node; running jobs continue."""
     return await _one(control, "cordon", node_id, request.user.name, cause)
 
 
@@ -83,7 +83,7 @@ async def cordon(
 async def uncordon(
     request: AuthedRequest, control: ControlDep, node_id: FromPath[str]
 ) -> NodeStatus:
-    """Let a node take work again, or say that a lost one is back."""
+    """Return a cordoned or failed node to service."""
     return await _one(control, "uncordon", node_id, request.user.name)
 
 
@@ -96,7 +96,7 @@ async def uncordon(
 async def fail(
     request: AuthedRequest, control: ControlDep, node_id: FromPath[str], cause: Cause = ""
 ) -> NodeStatus:
-    """Say that a node is gone: what ran there is ended and waits again."""
+    """Mark a node as failed: its jobs are stopped and requeued."""
     return await _one(control, "fail", node_id, request.user.name, cause)
 
 
@@ -109,7 +109,7 @@ async def fail(
 async def test_again(
     request: AuthedRequest, control: ControlDep, node_id: FromPath[str]
 ) -> NodeStatus:
-    """Measure a node again; it takes no work until it is held against its pool."""
+    """Benchmark a node again; it gets no jobs until it passes against its pool."""
     return await _one(control, "test", node_id, request.user.name)
 
 
@@ -120,19 +120,19 @@ async def test_again(
     operation_id="acceptNode",
 )
 async def accept(request: AuthedRequest, control: ControlDep, node_id: FromPath[str]) -> NodeStatus:
-    """Take a node in spite of its test; who did is recorded."""
+    """Accept a node despite a failed acceptance test; your name is recorded."""
     return await _one(control, "accept", node_id, request.user.name)
 
 
 def node_request(
     verb: NodeVerb, node: str, by: str, cause: str = ""
 ) -> SetNodeState | RetestNode | AcceptNode:
-    """Return what the loop is asked to do to one node."""
+    """Return the request to the loop for one node."""
     if verb == "test":
         return RetestNode(NodeId(node))
     if verb == "accept":
         return AcceptNode(NodeId(node), by)
-    cause_text = f"{cause}, by {by}" if cause and verb == "cordon" else cause
+    cause_text = f"{cause} (by {by})" if cause and verb == "cordon" else cause
     if not cause_text and verb == "fail":
         cause_text = f"by {by}"
     return SetNodeState(NodeId(node), STATE_AFTER[verb], cause_text)

@@ -1,4 +1,4 @@
-"""Tokens over HTTP, for admins: make one, list them, end one."""
+"""Tokens over HTTP, for admins: create, list and revoke."""
 
 from anyio import to_thread
 from litestar import Router, delete, get, post
@@ -16,7 +16,7 @@ from tenfold.server.submissions import read_body
 
 @post("/tokens", opt=requires_role(Role.admin), status_code=201, operation_id="createToken")
 async def create_token(request: AuthedRequest, control: ControlDep) -> NewToken:
-    """Make a token for somebody; it is shown now and never again."""
+    """Create a token; it is shown only in this response."""
     row = read_body(CreateToken, await request.body(), "the token")
 
     def create() -> NewToken:
@@ -30,7 +30,7 @@ async def create_token(request: AuthedRequest, control: ControlDep) -> NewToken:
 
 @get("/tokens", opt=requires_role(Role.admin), sync_to_thread=True, operation_id="listTokens")
 def list_tokens(control: ControlDep) -> Tokens:
-    """List the tokens, those that are over as well."""
+    """List all tokens, including expired and revoked ones."""
     return Tokens(tokens=tuple(to_token(token) for token in control.tokens.all()))
 
 
@@ -42,11 +42,13 @@ def list_tokens(control: ControlDep) -> Tokens:
     operation_id="revokeToken",
 )
 def revoke_token(control: ControlDep, token_id: FromPath[str]) -> Token:
-    """End a token now."""
+    """Revoke a token immediately."""
     token = control.tokens.revoke(token_id) if "\0" not in token_id else None
     if token is None:
         raise Problem(
-            404, Reason("no-such-token", sentence=f"there is no token `{token_id}`"), "list them"
+            404,
+            Reason("no-such-token", sentence=f"no token `{token_id}`"),
+            "list them with `tenfold token list`",
         )
     return to_token(token)
 

@@ -1,4 +1,4 @@
-"""Why a job waits, asked of the real policy over a copy of the fleet."""
+"""Why a job is pending, answered by the real policy over a copy of the fleet."""
 
 from typing import Annotated, Any, cast
 
@@ -16,7 +16,7 @@ from tenfold.server.schemas import cordoned_for_failures, iso, to_eta, to_job
 from tenfold.study.why.redaction import redacted_why
 from tenfold.study.why.remedies import RemedySearch
 
-Seek = Annotated[RemedySearch, QueryParameter(description="Remedies to try; each takes time.")]
+Seek = Annotated[RemedySearch, QueryParameter(description="Which fixes to try; each takes time.")]
 
 
 @get(
@@ -32,7 +32,7 @@ def why_job(
     seek: Seek = "cheapest",
     eta: Forecast = False,
 ) -> Why:
-    """Say why a job waits, and the cheapest change that would let it start now."""
+    """Explain why a job is pending, and find the cheapest change that would start it now."""
     story = job_of(control, request.user, job_id)
     snapshot = control.follower.snapshot(story.job.changed_seq)
     job = to_job(story.job, story.attempts, request.user, snapshot)
@@ -55,7 +55,7 @@ def why_job(
 
 
 def plain_why(found: WaitAnswer, snapshot: FleetSnapshot, token: Token) -> dict[str, Any]:
-    """Return why a job waits as plain data, as far as it is for the token."""
+    """Return the explanation as plain data, redacted for the token."""
     shown = redacted_why(found.why, snapshot.fleet, token.reader)
     return cast("dict[str, Any]", msgspec.to_builtins(shown))
 

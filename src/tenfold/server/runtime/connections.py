@@ -1,9 +1,9 @@
-"""Connections, and how many and how slow they may be: nobody takes the door away from others.
+"""Limit how many connections there are and how slow they may be.
 
-There are fewer of them than files that may be open, so that the journal, logs and spawners are
-never out of reach. One that was opened and asks nothing makes room for one that may. Where all
-are at work, a few more are let in to ask whether the server is well; everybody else is told to
-come later. Whoever sends half a request, or reads nothing of an answer, is let go after a while.
+There are fewer connections than open files allowed, so that the journal, logs and spawners always
+get a file. When all are in use, an idle one is closed to admit a new one. If none is idle, a few
+more are admitted for health checks only, and everything else gets 503. A client that sends half a
+request or stops reading its response is disconnected after a timeout.
 """
 
 import asyncio
@@ -29,32 +29,32 @@ from uvicorn.server import ServerState
 from tenfold.server.runtime.health import PATHS
 
 ACCEPTS_AT_ONCE = 32
-"""Connections that are taken before the first of them is looked at."""
+"""Connections accepted before the first of them is handled."""
 SPARE = 16
-"""Beyond the limit: only to ask whether the server is well."""
+"""Extra connections beyond the limit, for health checks only."""
 FILES_KEPT = 96
-"""For the journal and its readers, logs, the spawner. Idle it has 20, busy about 60."""
+"""Files for the journal and its readers, logs and the spawner: 20 when idle, about 60 when busy."""
 MOST = 4_096
 LEAST = 8
 HEAD_S = 20.0
 """From an open connection, or the first byte of the next request, to the end of its headers."""
 SPARE_HEAD_S = 2.0
 BODY_S = 60.0
-"""From the headers to the last byte: 4 MiB over a slow line take half of it."""
+"""From the headers to the last byte: 4 MiB over a slow line take half of this."""
 UNREAD_S = 60.0
-"""A client that takes nothing of its answer for so long is gone."""
+"""A client that reads nothing of its response for this long is disconnected."""
 IDLE_S = 5
 """Between two requests on one connection."""
 FRESH_S = 0.25
-"""Whoever has just come is not sent away for having current nothing."""
+"""A new connection is not closed as idle before this."""
 LOG_EVERY_S = 60.0
 REFUSAL = {
     "type": "urn:tenfold:problem:too-many-connections",
-    "title": "Not available",
+    "title": "Service unavailable",
     "status": 503,
     "code": "too-many-connections",
-    "detail": "every connection that the server can have is in use",
-    "hint": "close some, ask again later, or start it with more open files (ulimit -n)",
+    "detail": "all connections are in use",
+    "hint": "try again later, or raise the open file limit of the server (`ulimit -n`)",
 }
 BODY = msgspec.json.encode(REFUSAL)
 _CLOSE = (b"connection", b"close")
@@ -75,7 +75,7 @@ _LOG = logging.getLogger("tenfold.server")
 
 
 class ConnectionState(NamedTuple):
-    """What a connection waits for; while it stays equal, nothing has come of it."""
+    """What a connection waits for; while this does not change, it makes no progress."""
 
     waits_for: str
     request: int
@@ -89,16 +89,16 @@ class ConnectionTable(ServerState):
         super().__init__()
         self.limit = limit
         self.handshaking: WeakSet[GuardedConnection] = WeakSet()
-        """Those that were taken and are not connected yet: TLS is being agreed on."""
+        """Accepted connections whose TLS handshake is not finished."""
         self.refused = 0
         self._logged_s = float("-inf")
 
     def has_capacity(self) -> bool:
-        """Tell whether one more may come, if only to ask after the server's health."""
+        """Tell whether one more connection is allowed, if only for a health check."""
         return len(self.connections) + len(self.handshaking) < self.limit + SPARE
 
     def evict_idle(self, now_s: float) -> bool:
-        """Close the oldest connection that has current nothing yet; tell whether there was one."""
+        """Close the oldest idle connection; tell whether there was one."""
         idle = [
             one
             for one in self.connections
@@ -112,26 +112,26 @@ class ConnectionTable(ServerState):
         return True
 
     def refuse(self, now_s: float) -> None:
-        """Count one that was turned away, and say so now and then."""
+        """Count a refused connection, and log it now and then."""
         self.refused += 1
         if now_s - self._logged_s > LOG_EVERY_S:
             self._logged_s = now_s
             _LOG.warning(
-                "all %d connections are in use: others are told to come later, %d so far; "
-                "more open files (ulimit -n) allow more",
+                "all %d connections are in use; refused %d so far; "
+                "raise the open file limit (`ulimit -n`) to allow more",
                 self.limit,
                 self.refused,
             )
 
     def sweep(self, now_s: float) -> None:
-        """Let go of those that have been waited for too long; call it every second."""
+        """Disconnect clients that make no progress; call it every second."""
         for one in list(self.connections):
             if isinstance(one, GuardedConnection):
                 one.check(now_s)
 
 
 class GuardedConnection(H11Protocol):
-    """A connection that is looked at every second, and costs nothing in between."""
+    """A connection that is checked every second, at no cost in between."""
 
     table: ConnectionTable
 
@@ -141,26 +141,26 @@ class GuardedConnection(H11Protocol):
         self.table = self.server_state
         self.is_spare = False
         self.since_s: float = self.loop.time()
-        """Since when it stands as it does."""
+        """When its state last changed."""
         self._state = ConnectionState("head", 0)
         self._requests = 0
         self._last: object = None
         if not self.table.has_capacity():
             self.table.refuse(self.since_s)
             if self.config.is_ssl:
-                # Nothing can be said before TLS is agreed on: asyncio drops the connection.
+                # No response is possible before the TLS handshake: asyncio drops the connection.
                 raise ConnectionRefusedError
         self.table.handshaking.add(self)
 
     @property
     def is_unused(self) -> bool:
-        """Whether nothing has come from it so far."""
+        """Whether it has sent nothing so far."""
         return (
             self._current_request() is None and not self.is_spare and not self.conn.trailing_data[0]
         )
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a connection; beyond the limit of them for a question of health alone."""
+        """Accept a connection; beyond the limit, for health checks only."""
         super().connection_made(transport)
         table = self.table
         table.handshaking.discard(self)
@@ -173,12 +173,12 @@ class GuardedConnection(H11Protocol):
             self.close_now()
 
     def close_now(self) -> None:
-        """Close it; it is not counted any more."""
+        """Close it and stop counting it."""
         self.connections.discard(self)
         self.transport.close()
 
     def check(self, now_s: float) -> None:
-        """See whether anything has come of what it waits for, and let it go where nothing has."""
+        """Check for progress; disconnect if there was none for too long."""
         standing = self._state_now()
         if standing != self._state:
             self._state, self.since_s = standing, now_s
@@ -194,11 +194,11 @@ class GuardedConnection(H11Protocol):
                 self._send_timeout()
                 self.close_now()
         elif standing.unread and waited_s > UNREAD_S:
-            # Closing would wait for it to read.
+            # A close would wait for the client to read.
             self.transport.abort()
 
     def _current_request(self) -> RequestResponseCycle | None:
-        """Return the latest request, which uvicorn says is always there."""
+        """Return the latest request; uvicorn's types say there always is one."""
         return cast("RequestResponseCycle | None", self.cycle)
 
     def _send_timeout(self) -> None:
@@ -215,7 +215,7 @@ class GuardedConnection(H11Protocol):
         if unread:
             return ConnectionState("reader", self._requests, unread)
         if cycle is None or cycle.response_complete:
-            # After an answer, uvicorn's own timer ends the connection until the next byte comes.
+            # After a response, uvicorn's own timer closes the connection.
             kind = "head" if self.timeout_keep_alive_task is None else "next"
             return ConnectionState(kind, self._requests)
         is_sending = cycle.more_body and self.conn.their_state is h11.SEND_BODY
@@ -223,14 +223,14 @@ class GuardedConnection(H11Protocol):
 
 
 class GuardedServer(uvicorn.Server):
-    """A server whose connections are looked after."""
+    """A server that limits its connections."""
 
     def __init__(self, config: uvicorn.Config, limit: int) -> None:
         super().__init__(config)
         self.server_state: ServerState = ConnectionTable(limit)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to take connections, some at a time; others wait in the kernel."""
+        """Start accepting connections, a few at a time; the others wait in the kernel."""
         waiting = self.config.backlog
         self.config.backlog = ACCEPTS_AT_ONCE
         await super().startup(sockets)
@@ -238,16 +238,16 @@ class GuardedServer(uvicorn.Server):
             one.listen(waiting)
 
     async def on_tick(self, counter: int) -> bool:
-        """Look after connections every second."""
+        """Check connections every second."""
         if counter % 10 == 0 and isinstance(self.server_state, ConnectionTable):
             self.server_state.sweep(asyncio.get_running_loop().time())
         return await super().on_tick(counter)
 
 
 def max_connections() -> int:
-    """Return how many connections this process can have with the files that it may open.
+    """Return how many connections this process can have with its open file limit.
 
-    Every fourth may be a stream, which may hold a file of its own.
+    Every fourth may be a stream, which may hold another file.
     """
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if files == resource.RLIM_INFINITY:
@@ -258,7 +258,7 @@ def max_connections() -> int:
 def _health_only(
     app: ASGI3Application, table: ConnectionTable, loop: asyncio.AbstractEventLoop
 ) -> "object":
-    """Return an application that answers questions of health, and turns everything else away."""
+    """Return an application that answers health checks and refuses everything else."""
 
     async def answer(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
         async def closing(message: ASGISendEvent) -> None:

@@ -1,4 +1,4 @@
-"""What every route is given: the journal to read, the inbox to ask, tokens, logs and meters."""
+"""What every route gets: the journal, the inbox of the loop, tokens, logs and metrics."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -23,43 +23,43 @@ from tenfold.server.runtime.limiter import Limiter, Streams
 
 
 class JobLogs(Protocol):
-    """Reads what jobs wrote; used by many threads."""
+    """Reads job logs; thread-safe."""
 
     def logs(
         self, job_id: JobId, attempt: int, member: int, bytes_most: int = LOG_TAIL_BYTES
     ) -> MemberLog:
-        """Return the end of what a member wrote; empty where it wrote nothing."""
+        """Return the end of a member's log; empty if it wrote nothing."""
         ...
 
 
 class Control(Struct, frozen=True, kw_only=True, eq=False):
-    """The server's side of a control plane."""
+    """The control plane as the routes see it."""
 
     store: Store
-    """For reading, over connections of its own."""
+    """For reading, with its own connections."""
     inbox: Inbox
     tokens: Tokens
     follower: Follower
     logs: JobLogs
     meters: Meters
     usage: Usage
-    """What jobs and GPUs used at the last look."""
+    """The last usage samples of jobs and GPUs."""
     event_cursor: EventCursor
     trouble: Callable[[], Reason | None]
     """What is wrong with the loop now; None while it runs."""
     now_ms: Callable[[], int]
     late: Callable[[], Reason | None] = lambda: None
-    """What is said of a write that waits; requests may wait with it."""
+    """A journal write that is taking too long; requests wait for it."""
     clock_ahead_ms: Callable[[], int] = lambda: 0
-    """How far the loop's clock is ahead of that of the machine."""
+    """How far the loop's clock is ahead of the machine's."""
     limiter: Limiter = field(default_factory=Limiter)
     streams: Streams = field(default_factory=Streams)
     traces: Traces = field(default_factory=Traces)
     wait_s: float = WAIT_S
     """How long a request waits for the loop."""
     is_closing: Callable[[], bool] = lambda: False
-    """Whether streams must come to an end."""
+    """Whether streams must end because the server is stopping."""
 
 
 ControlDep = NamedDependency[SkipValidation[Control]]
-"""How a route asks for it, by the name `control`."""
+"""The type of the `control` parameter of a route."""

@@ -1,7 +1,7 @@
-"""Is it alive, and does it take work? For load balancers and for people; no token is needed.
+"""Liveness and readiness, for load balancers and for people; no token is needed.
 
-Alive means that requests are answered. Ready means that the loop runs and that the journal can
-be read; what is in the way is said.
+Alive: the server answers. Ready: the loop runs and the journal can be read; otherwise the response
+says what is wrong.
 """
 
 from anyio import CapacityLimiter, move_on_after, to_thread
@@ -20,7 +20,7 @@ from tenfold.server.runtime.deps import Control, ControlDep
 
 PATHS = ("/healthz", "/readyz")
 ANSWER_S = 3.0
-"""How long the journal may take to answer one question."""
+"""How long the journal may take to answer one query."""
 PROBES_MAX = 2
 """Threads that may wait for a journal that does not answer: probes come every few seconds."""
 _LIMITER: RunVar[CapacityLimiter] = RunVar("tenfold-readiness")
@@ -28,13 +28,13 @@ _LIMITER: RunVar[CapacityLimiter] = RunVar("tenfold-readiness")
 
 @get("/healthz", opt=requires_role(None), sync_to_thread=False, operation_id="alive", security=[])
 def alive() -> Health:
-    """Say that requests are answered."""
+    """Liveness: the server answers requests."""
     return Health(status="alive")
 
 
 @get("/readyz", opt=requires_role(None), operation_id="ready", security=[])
 async def ready(control: ControlDep) -> Health:
-    """Say whether work is taken, or what is in the way."""
+    """Readiness: the control plane accepts jobs; otherwise 503 with the cause."""
     trouble = control.trouble() or control.late()
     if trouble is None:
         with move_on_after(ANSWER_S) as waited:
@@ -44,7 +44,7 @@ async def ready(control: ControlDep) -> Health:
         if waited.cancelled_caught:
             trouble = Reason("journal-waits", {"waited_s": ANSWER_S})
     if trouble is not None:
-        raise Problem(503, trouble, "the log of the server tells more")
+        raise Problem(503, trouble, "see the server log")
     ahead_s = control.clock_ahead_ms() / SECOND
     return Health(status="ready", clock_ahead_s=ahead_s if abs(ahead_s) >= 1 else UNSET)
 
@@ -62,7 +62,7 @@ def _unreadable(control: Control) -> Reason | None:
         with control.store.reading() as connection:
             last_seq(connection)
     except TenfoldError as error:
-        # Anybody may ask this: where the journal lies is not for everybody.
+        # This is public, so it must not reveal where the journal is.
         return Reason(error.code, sentence="the journal does not answer")
     return None
 

@@ -1,7 +1,7 @@
-"""How many questions that cost seconds, and streams that last for hours, there may be at once.
+"""Limits for expensive requests, which take seconds, and for streams, which last for hours.
 
-Questions run beside the loop in one interpreter, and many at once would slow down decisions.
-Streams leave connections free for requests that take milliseconds.
+Expensive requests share the interpreter with the loop, so many at once would slow down decisions.
+The limit on streams leaves connections free for requests that take milliseconds.
 """
 
 from collections.abc import Generator
@@ -12,14 +12,14 @@ from tenfold.model.reason import Reason
 from tenfold.server.problems import Problem
 
 WAITING_MAX = 8
-"""Questions that wait for their turn."""
+"""Expensive requests waiting at once."""
 STREAMS_MAX = 256
 STREAMS_SHARE = 4
-"""Every so manieth connection may be a stream."""
+"""One in this many connections may be a stream."""
 
 
 class Limiter:
-    """Lets one thread in at a time; a crowd is sent away."""
+    """Runs one expensive request at a time; refuses more than a few waiting ones."""
 
     def __init__(self, most: int = WAITING_MAX) -> None:
         self._most = most
@@ -29,12 +29,14 @@ class Limiter:
 
     @contextmanager
     def slot(self) -> Generator[None, None, None]:
-        """Wait for one's turn; raise where too many wait already."""
+        """Wait until it is free; raise if too many are waiting already."""
         with self._lock:
             if self._count >= self._most:
-                message = f"{self._count} questions of this kind wait already"
+                message = f"{self._count} requests of this kind are already waiting"
                 raise Problem(
-                    503, Reason("too-many-questions", sentence=message), "ask again in some seconds"
+                    503,
+                    Reason("too-many-questions", sentence=message),
+                    "try again in a few seconds",
                 )
             self._count += 1
         try:
@@ -46,23 +48,23 @@ class Limiter:
 
 
 class Streams:
-    """How many streams of events and of logs are open, and may be."""
+    """How many event and log streams are open, and the limit."""
 
     def __init__(self, most: int = STREAMS_MAX) -> None:
         self.most = most
         self.open = 0
 
     def check(self) -> None:
-        """Raise where no other may begin."""
+        """Raise if the limit is reached."""
         if self.open >= self.most:
-            message = f"{self.most} streams are open already"
+            message = f"{self.most} streams are open, which is the limit"
             raise Problem(
-                503, Reason("too-many-streams", sentence=message), "close one, or ask again later"
+                503, Reason("too-many-streams", sentence=message), "close one, or try again later"
             )
 
     @contextmanager
     def slot(self) -> Generator[None, None, None]:
-        """Count a stream for as long as it lasts."""
+        """Count a stream while it is open."""
         self.open += 1
         try:
             yield
@@ -71,5 +73,5 @@ class Streams:
 
 
 def max_streams(connections: int) -> int:
-    """Return how many of so many connections may be streams."""
+    """Return how many of these connections may be streams."""
     return max(1, min(STREAMS_MAX, connections // STREAMS_SHARE))

@@ -1,7 +1,7 @@
-"""The server's own log: one JSON object a line, and never a token in it.
+"""The server log: one JSON object per line, without tokens.
 
-Whatever is logged, by whomever, passes through one formatter, and what looks like a token is
-struck out there: from messages, from arguments, from traces.
+All log records go through one formatter, which redacts whatever looks like a token: in messages,
+arguments and tracebacks.
 """
 
 import logging
@@ -20,14 +20,14 @@ REDACTED = "tf_***"
 FILE_BYTES_MAX = 16 << 20
 FILES_KEPT = 5
 FIELDS = "fields"
-"""The name under which a call to a logger hands over its own keys: `extra={"fields": {...}}`."""
+"""The key under which a logger call passes its own fields: `extra={"fields": {...}}`."""
 
 
 class JsonLines(logging.Formatter):
-    """Formats a record as one line."""
+    """Formats a record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line, without a token."""
+        """Return the line, with tokens redacted."""
         line: dict[str, Any] = {
             "at": iso(round(record.created * 1_000)),
             "level": record.levelname.lower(),
@@ -41,12 +41,12 @@ class JsonLines(logging.Formatter):
 
 
 def without_tokens(text: str) -> str:
-    """Return a text in which whatever looks like a token is struck out."""
+    """Return a text with everything that looks like a token redacted."""
     return SECRET.sub(REDACTED, text)
 
 
 def log_to(path: Path | None) -> logging.Handler:
-    """Send the log of the server to a file that only its owner reads, or to standard error."""
+    """Send the server log to a file that only its owner can read, or to standard error."""
     handler: logging.Handler
     if path is None:
         handler = logging.StreamHandler(sys.stderr)
@@ -56,13 +56,13 @@ def log_to(path: Path | None) -> logging.Handler:
             path, maxBytes=FILE_BYTES_MAX, backupCount=FILES_KEPT, encoding="utf-8"
         )
     handler.setFormatter(JsonLines())
-    # On a full disk a line is lost; a trace on the terminal for each of them would tell no more.
+    # On a full disk a line is lost; a traceback on the terminal for each would not help.
     logging.raiseExceptions = False
     for name in ("tenfold", "uvicorn", "litestar", "opentelemetry", "asyncio"):
         logger = logging.getLogger(name)
         logger.handlers = [handler]
         logger.setLevel(logging.INFO)
         logger.propagate = False
-    # Every request is logged by `requests.py`, with who asked and without what they asked for.
+    # `requests.py` logs every request, with the caller and without the query.
     logging.getLogger("uvicorn.access").disabled = True
     return handler

@@ -1,4 +1,4 @@
-"""A control plane and what the server needs of it, joined: the loop in a thread of its own."""
+"""The running server: the scheduling loop in its own thread, and what the routes need of it."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -48,29 +48,29 @@ from tenfold.server.runtime.deps import Control, JobLogs
 from tenfold.server.runtime.limiter import Streams
 
 END_S = 30.0
-"""How long the loop may take to come to an end: a commit, and no job."""
+"""How long the loop may take to stop: it finishes a commit, not a job."""
 SLOW_S = 2.0
-"""A write that waits longer is said: it takes milliseconds, and a slow disk half a second."""
+"""A write is normally milliseconds, half a second on a slow disk; a longer one is reported."""
 POLL_S = 0.01
 AHEAD_MS = 1_000
-"""So far the loop's clock may be from that of the machine before it is said."""
+"""How far the loop's clock may differ from the machine's before it is logged."""
 _LOG = logging.getLogger("tenfold.server")
 
 
 class ServerDeps(Struct, frozen=True, kw_only=True, eq=False):
-    """What a control plane is joined with."""
+    """What a server is built from."""
 
     journal: str
-    """A path, or the URL of a database."""
+    """A path, or a database URL."""
     executor: Callable[[], Executor]
     logs: JobLogs
     saved_at: CheckpointTime = lambda job, work: None
     policy: Policy = Policy()
     shadow: Policy | None = None
-    """A policy that is asked too, and only written down."""
+    """A policy whose decisions are logged and not carried out."""
     shadow_log: Path | None = None
     holder: str = "tenfold"
-    """Who writes the journal, for those who find it taken."""
+    """Who writes the journal; shown to others that find it locked."""
     wait_s: float = WAIT_S
     blaming: CordonThresholds = CordonThresholds()
     """When a node is cordoned because jobs keep failing there."""
@@ -78,14 +78,14 @@ class ServerDeps(Struct, frozen=True, kw_only=True, eq=False):
     """How nodes are tested; by default they are not."""
     traces: Traces = field(default_factory=Traces)
     pruning: Callable[[Store], AttemptPruner] | None = None
-    """What removes old folders of attempts; None keeps them all."""
+    """Removes old attempt folders; None keeps them all."""
     number_least: int = 1
-    """The first number that a job may be given."""
+    """The first number that a new job may get."""
     streams: Streams = field(default_factory=Streams)
     probe: Callable[[], Probe] | None = None
-    """What measures the use of GPUs; None measures nothing, and then no job idles."""
+    """Measures GPU usage; without it no job counts as idle."""
     idling: IdleRule = IdleRule()
-    """When a job is said to idle."""
+    """When a job counts as idle."""
     gpus_on: str = ""
     """The node whose GPUs are those of this machine."""
     retention: RetentionSettings | None = None
@@ -93,7 +93,7 @@ class ServerDeps(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class Runtime:
-    """The loop, its inbox, and what routes are given."""
+    """The loop, its inbox, and what the routes get."""
 
     def __init__(self, deps: ServerDeps) -> None:
         self._fittings = deps
@@ -105,7 +105,7 @@ class Runtime:
         self._thread = Thread(target=self._run, name="tenfold-loop", daemon=True)
         self._clock: SteadyClock | None = None
         self._written: Store | None = None
-        """The journal as the loop writes it, over a connection of its own."""
+        """The journal as the loop writes it, over its own connection."""
         self.usage = Usage(deps.gpus_on)
         self.sampler = self._sampler_of(deps)
         follower = Follower(self.store, deps.policy, now_ms)
@@ -137,7 +137,7 @@ class Runtime:
         self._background: list[BackgroundTask] = [one for one in tasks if one is not None]
 
     def start(self, nodes: Sequence[Node] = (), *, tests_nodes: bool = False) -> None:
-        """Begin the loop; nodes that the journal does not know join the fleet, tested or not."""
+        """Start the loop; nodes new to the journal join the fleet, after a test if asked."""
         if nodes:
             self.inbox.put(JoinNodes(tuple(nodes), tests_nodes), _on_answer)
         if self.sampler is not None:
@@ -147,7 +147,7 @@ class Runtime:
             one.start()
 
     def wait_until_ready(self, wait_s: float) -> Reason | None:
-        """Wait for the loop to take work, as long at most; return what is in the way, or None."""
+        """Wait until the loop accepts jobs, or the timeout; return what is wrong, or None."""
         until_s = monotonic() + wait_s
         while (trouble := self.trouble()) is not None and monotonic() < until_s:
             if self._stopping.wait(POLL_S):
@@ -155,11 +155,11 @@ class Runtime:
         return trouble
 
     def close_streams(self) -> None:
-        """Let streams come to an end, so that the server can."""
+        """End all streams, so that the server can stop."""
         self._streams_closing.set()
 
     def stop(self) -> None:
-        """End the loop. What runs goes on."""
+        """Stop the loop. Running jobs continue."""
         self._streams_closing.set()
         self.inbox.close()
         self._stopping.set()
@@ -170,7 +170,7 @@ class Runtime:
         self.store.close()
 
     def trouble(self) -> Reason | None:
-        """Return what keeps the loop from taking work; None while it does."""
+        """Return why the loop does not accept jobs; None while it does."""
         if self.inbox.is_closed:
             return Reason("shutting-down")
         if self._thread.ident is not None and not self._thread.is_alive():
@@ -180,7 +180,7 @@ class Runtime:
         return self.plane.trouble
 
     def late(self) -> Reason | None:
-        """Return what is said of a write to the journal that waits; None while none does."""
+        """Return a journal write that is taking too long; None if there is none."""
         stores = (self._written, self.store)
         since_s = [one.writes_since_s for one in stores if one is not None]
         waited_s = max((monotonic() - one for one in since_s if one is not None), default=0.0)
@@ -189,7 +189,7 @@ class Runtime:
         return Reason("journal-waits", {"waited_s": waited_s})
 
     def clock_ahead_ms(self) -> int:
-        """Return how far the loop's clock is ahead of that of the machine; 0 before it begins."""
+        """Return how far the loop's clock is ahead of the machine's; 0 before it starts."""
         return 0 if self._clock is None else self._clock.ahead_ms()
 
     def _clock_from(self, least_ms: Millis) -> SteadyClock:
@@ -197,8 +197,8 @@ class Runtime:
         ahead_ms = clock.ahead_ms()
         if ahead_ms >= AHEAD_MS:
             _LOG.warning(
-                "the clock of this machine is %.1f s behind the last event of the journal: time "
-                "goes on from that event, and times of events are so far ahead",
+                "the clock of this machine is %.1f s behind the last event in the journal; "
+                "time continues from that event, so event times are ahead of the clock",
                 ahead_ms / SECOND,
             )
         return clock
@@ -233,7 +233,9 @@ class Runtime:
 
     def _pause(self, ms: Millis) -> None:
         trouble = self.plane.trouble
-        _LOG.error("the loop failed and begins again: %s", render(trouble) if trouble else "")
+        _LOG.error(
+            "the scheduling loop failed and restarts: %s", render(trouble) if trouble else ""
+        )
         self._stopping.wait(ms / SECOND)
 
     def _parts(self) -> Parts:
@@ -258,10 +260,10 @@ class Runtime:
 
 
 def _witnesses(store: LoopStore) -> Sequence[Witness]:
-    assert isinstance(store, MeteredJournal), "the loop is given back what it was given"
+    assert isinstance(store, MeteredJournal), "the loop passes back the journal it was built with"
     return store.witnesses()
 
 
 def _on_answer(answer: Answer) -> None:
     if answer.refused is not None:
-        _LOG.error("nodes did not join: %s", render(answer.refused))
+        _LOG.error("nodes could not join: %s", render(answer.refused))

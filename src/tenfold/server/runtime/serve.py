@@ -1,6 +1,6 @@
-"""Serve a control plane on this machine until it is told to stop.
+"""Serve a control plane on this machine until it is stopped.
 
-HTTP runs in the main thread, the loop in another. Stopping ends both and no job: supervisors
+HTTP runs in the main thread, the loop in another. Stopping ends both but no job: supervisors
 outlive the control plane, and the next one takes them over.
 """
 
@@ -49,9 +49,9 @@ from tenfold.server.runtime.settings import BACKLOG, Settings, check, check_pair
 from tenfold.server.runtime.state_dir import LocalLogs, StateDir, saved_in
 
 GRACE_S = 5
-"""From the signal to the end of requests that still run."""
+"""From the signal to the end of requests in progress."""
 BEGIN_S = 3.0
-"""How long the loop may take to begin before its absence is said: events are read, jobs found."""
+"""How long the loop may take to start before a warning: it reads events and finds its jobs."""
 ADMIN = "admin"
 LOCAL = "this-machine"
 """The name of the token that commands on this machine use; a new one at each start."""
@@ -61,27 +61,27 @@ _LOG = logging.getLogger("tenfold.server")
 
 
 class Started(Struct, frozen=True, kw_only=True):
-    """What is said once requests are answered."""
+    """What to show once the server answers."""
 
     url: str
     state_dir: str
     admin_token: str | None
-    """Shown at the first start, and where no admin is left; never again."""
+    """Shown at the first start, or if no admin token is left; never again."""
     teams: str = ""
-    """As whom the jobs of teams run."""
+    """Which users the jobs of teams run as."""
     trouble: Reason | None = None
-    """What keeps it from taking work; it tries again, and answers questions meanwhile."""
+    """Why it does not accept jobs yet; it keeps trying, and read requests already work."""
 
 
 class Stopped(Struct, frozen=True, kw_only=True):
-    """What is said at the end."""
+    """What to show at the end."""
 
     jobs_alive: int | None
-    """Jobs that go on without the control plane; None where the journal could not say."""
+    """Jobs that keep running without the control plane; None if the journal could not be read."""
 
 
 def run(settings: Settings, on_start: Callable[[Started], None]) -> Stopped:
-    """Serve until SIGINT or SIGTERM; return what goes on."""
+    """Serve until SIGINT or SIGTERM; return what keeps running."""
     check(settings)
     check_pair(settings)
     folder = StateDir(settings.state_dir)
@@ -121,7 +121,7 @@ def run(settings: Settings, on_start: Callable[[Started], None]) -> Stopped:
 
 
 def first_admin(tokens: Tokens) -> str | None:
-    """Return a new token for an admin where there is none that holds; else None."""
+    """Return a new admin token if no valid one is left; otherwise None."""
     now_ms = tokens.now_ms()
     for one in tokens.all():
         holds = one.revoked_ms is None and one.expires_ms > now_ms
@@ -131,7 +131,7 @@ def first_admin(tokens: Tokens) -> str | None:
 
 
 def _local_token(tokens: Tokens) -> str:
-    """Return a token for commands of this user on this machine; those of before end."""
+    """Return a token for commands of this user on this machine; earlier ones are revoked."""
     _end_local(tokens)
     return tokens.create(name=LOCAL, team=ADMIN, role=Role.admin, days=DAYS)[0]
 
@@ -144,14 +144,14 @@ def _end_local(tokens: Tokens) -> None:
 
 @contextmanager
 def _clear_disk_errors() -> Generator[None, None, None]:
-    """Say in one sentence that the disk is full: nothing has begun that could go on with it."""
+    """Turn a full disk at startup into one clear error."""
     try:
         yield
     except SQLAlchemyError as error:
         raise Unreachable(
             "journal-unwritable",
-            f"the journal took nothing: {reason_of(error)}",
-            "free the disk or bring back the database; jobs that run go on meanwhile",
+            f"cannot write to the journal: {reason_of(error)}",
+            "free some disk space or bring back the database; running jobs are not affected",
         ) from None
 
 
@@ -203,7 +203,7 @@ def _alive(runtime: Runtime) -> int | None:
 
 
 class _Server(GuardedServer):
-    """Ends its streams with the signal, and lets the program go on after it."""
+    """Ends its streams on the signal, and lets the program clean up after it."""
 
     def __init__(
         self, config: uvicorn.Config, most: int, close_streams: Callable[[], None]
@@ -213,7 +213,7 @@ class _Server(GuardedServer):
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Take the signals while serving; the program itself must still tidy up after them."""
+        """Handle the signals while serving; the program must still clean up afterwards."""
         signals = (signal.SIGINT, signal.SIGTERM)
         before = {one: signal.signal(one, self.handle_exit) for one in signals}
         try:
@@ -223,6 +223,6 @@ class _Server(GuardedServer):
                 signal.signal(one, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin to stop."""
+        """Start to stop."""
         self._close_streams()
         super().handle_exit(sig, frame)

@@ -1,6 +1,6 @@
-"""How a control plane is to be served: where its state lies, and who can reach it.
+"""Settings of a control plane: its state directory, its network address, and its limits.
 
-Only this machine can, unless told otherwise; and then only over TLS, unless told that too.
+By default only this machine can reach it. Other machines need TLS, unless `insecure` is set.
 """
 
 import ipaddress
@@ -24,115 +24,114 @@ from tenfold.model.policy.policy import Policy
 PORT = 7410
 BACKLOG = 2_048
 KEEP_DAYS_MIN = 2
-"""Requests may be asked again under their key for a day: the journal must know of them."""
+"""A request may be repeated with its idempotency key for a day, so the journal must cover that."""
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """What `run` needs to know."""
+    """What `run` needs."""
 
     state_dir: Path
     nodes: tuple[Node, ...] = ()
-    """Nodes that join where the journal does not know them yet."""
+    """Nodes that join if the journal does not know them yet."""
     policy: Policy = Policy()
     shadow: Policy | None = None
-    """A policy that is asked too, and only written down."""
+    """A policy whose decisions are logged and not carried out."""
     host: str = "127.0.0.1"
     port: int = PORT
-    """0 takes any port that is free."""
+    """0 picks a free port."""
     tls_certificate: Path | None = None
     tls_key: Path | None = None
     insecure: bool = False
-    """Whether others may reach it without TLS."""
+    """Whether other machines may connect without TLS."""
     journal: str = ""
-    """The URL of a database; empty means a file in the state folder."""
+    """A database URL; empty for a file in the state directory."""
     kept: AttemptRetention = AttemptRetention()
-    """How long the folders of attempts stay whose jobs are over, and how much of them."""
+    """How long to keep the attempt folders of ended jobs, and how much of them."""
     blaming: CordonThresholds = CordonThresholds()
     """When a node is cordoned because jobs keep failing there."""
     acceptance: AcceptanceRule = AcceptanceRule()
     """How far below its pool a node may be."""
     tests_nodes: bool = False
-    """Whether nodes are measured before they join."""
+    """Whether nodes are benchmarked before they join."""
     idling: IdleRule = IdleRule()
-    """When a job is said to idle."""
+    """When a job counts as idle."""
     reads_gpus: bool = False
-    """Whether the GPUs of the nodes are those of this machine, and not only numbers."""
+    """Whether the GPUs of the nodes are real ones of this machine, and not virtual."""
     team_users: Literal["auto", "on", "off"] = "auto"
-    """Whether each team's jobs run as a user of its own; by itself, where that can be done."""
+    """Whether each team's jobs run as a separate user; `auto` where that is possible."""
     team_uids: UidRange = UidRange()
-    """The numbers that such users are given."""
+    """The UIDs of those users."""
     keep_days: float = KEEP_DAYS
-    """Days that stay in the journal; older events move into bundles in the state folder."""
+    """Days to keep in the journal; older events move to bundles in the state directory."""
 
     @property
     def has_tls(self) -> bool:
-        """Whether what is said is encrypted."""
+        """Whether connections use TLS."""
         return self.tls_certificate is not None
 
 
 def check(settings: Settings) -> None:
-    """Raise where settings would tell tokens to whoever listens, or do not fit together."""
+    """Raise if settings would expose tokens on the network, or contradict each other."""
     if (settings.tls_certificate is None) != (settings.tls_key is None):
         raise InputError(
             "tls-half",
-            "a certificate and its key come together, and only one was given",
-            "give both, or neither",
+            "--tls-cert and --tls-key must be used together",
+            "set both, or neither",
         )
     if not (settings.kept.days >= 0 and settings.kept.gib >= 0):
         raise InputError(
             "wrong-value",
-            f"logs are to stay for {settings.kept.days:g} days and {settings.kept.gib:g} GiB",
-            "give numbers that are not below 0",
+            f"log retention is {settings.kept.days:g} days and {settings.kept.gib:g} GiB",
+            "use numbers of 0 or more",
             field="--keep-logs-days" if not settings.kept.days >= 0 else "--keep-logs-gib",
         )
     if not settings.keep_days >= KEEP_DAYS_MIN:
         raise InputError(
             "wrong-value",
-            f"the journal keeps {KEEP_DAYS_MIN} days at least, and is to keep "
-            f"{settings.keep_days:g}",
-            "give more days; `tenfold journal compact` moves out more when it is asked to",
+            f"--keep-days is {settings.keep_days:g}, and the minimum is {KEEP_DAYS_MIN}",
+            "use a larger number; `tenfold journal compact` can move out more on demand",
             field="--keep-days",
         )
     span = settings.team_uids
     if not 0 < span.first <= span.last <= MOST:
         raise InputError(
             "wrong-value",
-            f"--team-uids is {span.first} to {span.last}, which no users can have",
-            f"give a range like 2100000000-2100009999, from 1 to {MOST}",
+            f"--team-uids is {span.first} to {span.last}, which is not a valid UID range",
+            f"use a range like 2100000000-2100009999, within 1 to {MOST}",
             field="--team-uids",
         )
     for path in (settings.tls_certificate, settings.tls_key):
         if path is not None and not path.is_file():
             raise InputError(
-                "no-such-file", f"there is no file `{path}`", "check the path", file=str(path)
+                "no-such-file", f"no such file: `{path}`", "check the path", file=str(path)
             )
     if not (is_loopback(settings.host) or settings.has_tls or settings.insecure):
         raise Refused(
             "not-encrypted",
-            f"`{settings.host}` can be reached from elsewhere, and tokens would pass in the clear",
-            "give a certificate and a key, or say that this network may see them (--insecure)",
+            f"`{settings.host}` is reachable from other machines: tokens would be sent unencrypted",
+            "set --tls-cert and --tls-key, or allow it with --insecure",
         )
 
 
 def check_pair(settings: Settings) -> None:
-    """Raise where certificate and key cannot be used, before anybody is told the address."""
+    """Raise if the certificate and key cannot be loaded, before the address is announced."""
     if settings.tls_certificate is None or settings.tls_key is None:
         return
     try:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        # A key under a password would make the server wait for somebody to type it.
+        # A key with a password would make the server wait for input.
         context.load_cert_chain(settings.tls_certificate, settings.tls_key, password=lambda: "")
     except (OSError, ValueError) as error:
         raise InputError(
             "tls-unusable",
-            f"`{settings.tls_certificate}` and `{settings.tls_key}` cannot be used: {error}",
-            "give a certificate and its own key, both in PEM, the key without a password",
+            f"cannot use `{settings.tls_certificate}` with `{settings.tls_key}`: {error}",
+            "use a certificate and its own key, both in PEM, the key without a password",
             file=str(settings.tls_certificate),
         ) from None
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether an address can be reached from this machine alone."""
+    """Tell whether an address is reachable from this machine only."""
     if host == "localhost":
         return True
     try:
@@ -142,7 +141,7 @@ def is_loopback(host: str) -> bool:
 
 
 def listen(settings: Settings) -> socket.socket:
-    """Return a socket that listens, so that whoever is told the address can connect."""
+    """Return a listening socket, so that clients can connect as soon as they know the address."""
     try:
         found = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -162,7 +161,7 @@ def listen(settings: Settings) -> socket.socket:
 
 
 def url_of(settings: Settings, bound: socket.socket) -> str:
-    """Return the address to ask at from this machine."""
+    """Return the URL for clients on this machine."""
     port: int = bound.getsockname()[1]
     stated = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)
     host = f"[{stated}]" if ":" in stated else stated
@@ -172,6 +171,6 @@ def url_of(settings: Settings, bound: socket.socket) -> str:
 def _cannot_listen(settings: Settings, error: OSError) -> InputError:
     return InputError(
         "cannot-listen",
-        f"`{settings.host}` port {settings.port} cannot be used: {error.strerror or error}",
-        "another control plane may run already; else name another port",
+        f"cannot listen on `{settings.host}` port {settings.port}: {error.strerror or error}",
+        "another control plane may be running; use it, or choose another port with --listen",
     )

@@ -1,11 +1,11 @@
-"""The state folder of a control plane on this machine. Nobody but its owner can enter it.
+"""The state directory of a control plane on this machine; only its owner can enter it.
 
-HOME/journal.db     all that happened
-HOME/run/           the spawner, attempts and their logs, and the folders of teams
-HOME/logs/          the server's own log
-HOME/history/       events that are older than the journal keeps, in bundles
-HOME/shadow.jsonl   what a policy on trial would have done
-HOME/address.json   where it can be asked, while it runs
+STATE_DIR/journal.db     everything that happened
+STATE_DIR/run/           the spawner, attempts and their logs, and the folders of teams
+STATE_DIR/logs/          the server log
+STATE_DIR/history/       bundles of events older than the journal keeps
+STATE_DIR/shadow.jsonl   what a shadow policy would have done
+STATE_DIR/address.json   the address of the control plane, while it runs
 """
 
 import os
@@ -31,7 +31,7 @@ from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.units import Millis
 
 _NUMBER = re.compile(r"-(\d{1,15})(?:\[(\d{1,15})\])?$")
-"""The number in a job's name, and the place of a member of an array, which counts on from it."""
+"""The number in a job's id, and the index of an array member, which counts up from it."""
 
 
 class StateDir:
@@ -47,24 +47,24 @@ class StateDir:
         self.history = self.path / "history"
 
     def prepare(self) -> None:
-        """Make the folders, closed to everybody else but for the way of teams' users."""
+        """Create the folders, closed to other users except for the path of team users."""
         private_folder(str(self.log.parent))
         way = ExecutorDir(str(self.run)).parent_mode()
         for folder in (self.path, self.run):
             private_folder(str(folder), way)
 
     def last_number(self) -> int:
-        """Return the largest number of a job that left something here.
+        """Return the largest job number that left files here.
 
-        After a journal was restored from a backup, it may be larger than the journal knows; given
-        again, the number would meet the folder of another job.
+        After a journal was restored from a backup, it may be larger than the journal knows. A job
+        with that number again would run into the folder of another job.
         """
         names = [plain_name(path.name) for path in (self.run / "attempts").glob("*")]
         found = [_NUMBER.search(name) for name in names]
         return max((int(one[1]) + int(one[2] or 0) for one in found if one is not None), default=0)
 
     def write_address(self, address: Address) -> None:
-        """Write where the control plane can be asked; readable by its owner alone."""
+        """Write the address file, readable by its owner only."""
         half = self.address.with_name(f".{ADDRESS}")
         half.unlink(missing_ok=True)
         file = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -73,12 +73,12 @@ class StateDir:
         half.replace(self.address)
 
     def remove_address(self) -> None:
-        """Take the address away: nobody answers there any more."""
+        """Remove the address file, as nothing answers there any more."""
         self.address.unlink(missing_ok=True)
 
 
 class LocalLogs:
-    """Reads the logs of the local executor without being its client; for many threads."""
+    """Reads the logs of the local executor without being its client; thread-safe."""
 
     def __init__(self, run: Path) -> None:
         self._home = ExecutorDir(str(run))
@@ -86,13 +86,13 @@ class LocalLogs:
     def logs(
         self, job_id: JobId, attempt: int, member: int, bytes_most: int = LOG_TAIL_BYTES
     ) -> MemberLog:
-        """Return the end of what a member wrote; empty where it wrote nothing."""
+        """Return the end of a member's log; empty if it wrote nothing."""
         attempt_folder = self._home.attempt(job_id, attempt)
         folder, end = attempt_folder.path, attempt_folder.end()
         paths = logs.segments(folder, member)
         kept = 0
         for path in paths:
-            # A piece may turn into an older one at this moment.
+            # A segment may be rotated at this moment.
             with suppress(FileNotFoundError):
                 kept += os.path.getsize(path)
         return MemberLog(
@@ -107,7 +107,7 @@ class LocalLogs:
 
 
 def saved_in(run: Path) -> CheckpointTime:
-    """Return what tells when a job of the local executor last saved a checkpoint that holds."""
+    """Return a function that tells when a job last saved a valid checkpoint."""
     home = ExecutorDir(str(run))
 
     def saved_at(job: Job, run_spec: RunSpec) -> Millis | None:
