@@ -66,7 +66,7 @@ def test_the_demo_plays_and_a_leaf_switch_can_be_killed_and_mended(
     said = up.start("--demo", "--home", str(up.state_dir))
     monkeypatch.setenv("TENFOLD_HOME", str(up.state_dir))
     try:
-        assert "kill a leaf switch: tenfold node fail 'h100-[1-8]' --cause leaf-switch" in said
+        assert "fail a leaf switch: tenfold node fail 'h100-[1-8]' --cause leaf-switch" in said
         with tenfold.Client() as client:
             kinds = (event.kind for event in client.events(after=0))
             assert "JobEnded" in kinds

@@ -123,7 +123,7 @@ def test_faults_of_a_job_file_are_named_with_their_lines(tmp_path: Path, capsys:
 
 def test_what_is_not_there_is_told_with_status_2(capsys: Printed):
     assert main(["job", "show", "nobody"]) == 2
-    assert "there is no job `nobody`" in capsys.readouterr().err
+    assert "no job `nobody`" in capsys.readouterr().err
     assert main(["job", "list", "--state", "asleep"]) == 2
     assert "states: pending, starting" in capsys.readouterr().err
     assert main(["job", "cancel"]) == 2
@@ -157,7 +157,7 @@ def test_a_token_sees_its_team_alone_and_nothing_once_it_is_revoked(
         assert main(["job", "show", foreign]) == 2
         assert main(["token", "list"]) == 3
         capsys.readouterr()
-    assert "is revoked" in said(capsys, "token", "revoke", record["id"])
+    assert "revoked token" in said(capsys, "token", "revoke", record["id"])
     with tenfold.Client(token=token) as client, pytest.raises(tenfold.TenfoldError) as wrong:
         client.who_am_i()
     assert wrong.value.code == "token-revoked"

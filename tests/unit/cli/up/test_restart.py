@@ -111,7 +111,7 @@ def test_the_nodes_of_a_fleet_file_are_virtual_here(up: Up, tmp_path: Path):
 def test_a_folder_stays_with_its_fleet(up: Up):
     up.start("--virtual-nodes", "3")
     up.interrupt()
-    with pytest.raises(AssertionError, match="which is not declared now"):
+    with pytest.raises(AssertionError, match="is not in this fleet"):
         up.start("--virtual-nodes", "2")
     said = up.start("--virtual-nodes", "4")
     assert "nodes: 4 nodes, 32 GPUs, all virtual: their processes run on this machine" in said

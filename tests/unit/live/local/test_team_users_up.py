@@ -89,14 +89,14 @@ def test_without_users_it_says_so_and_why(up: Up):
     up.home.parent.chmod(0o700)
     says = start(up)
     why = "not started as root" if os.geteuid() else str(up.home.parent)
-    assert "all run as one user, and are closed to each other in the API alone" in says
+    assert "all jobs run as one user; only the API separates teams" in says
     assert why in says
     assert up.home.stat().st_mode & 0o777 == 0o700
 
 
 def test_users_that_are_asked_for_and_cannot_be_are_refused(up: Up):
     up.home.parent.chmod(0o700)
-    with pytest.raises(AssertionError, match="teams cannot have users of their own"):
+    with pytest.raises(AssertionError, match="cannot run teams as separate users"):
         up.start("--team-users", "on")
 
 

@@ -95,7 +95,7 @@ def test_trouble_is_logged_and_it_looks_again(
     nowhere = str(tmp_path / "no-such-folder" / "journal.db")
     upkeep = JournalRetention(nowhere, retention, BundleHeader(), now_ms)
     upkeep.start()
-    until(lambda: caplog.text.count("old events were not moved out") > 1)
+    until(lambda: caplog.text.count("could not move old events") > 1)
     upkeep.stop()
 
 

@@ -29,7 +29,7 @@ def test_an_array_is_shown_in_a_summary(member: Client, processes: FakeProcesses
     assert (told["state"], told["team"], told["attempts"]) == ("running", "red", [])
     assert told["array"]["count"] == 4
     assert told["array"]["states"] == {"pending": 2, "running": 2}
-    assert told["reason"] == {"code": "array", "sentence": "of 4 members: 2 pending, 2 running"}
+    assert told["reason"] == {"code": "array", "sentence": "4 members: 2 pending, 2 running"}
     assert "array" not in member.get(f"{JOBS}/{base}[0]").json()
     processes.end(f"{base}[0]", exit_code=3)
     job_when(member, f"{base}[0]", "failed")
@@ -87,7 +87,7 @@ def test_coming_after_another_teams_job_is_refused_as_if_it_were_not_there(
         assert refused.json()["field"] == "jobs[1].after[0]"
         told.append({**refused.json(), "detail": "", "errors": []})
         said = refused.json()["detail"].replace(name, "NAME")
-        assert said.startswith("the submission cannot be used: `after` names job `NAME`, and there")
+        assert said.startswith("the submission is invalid: `after` names job `NAME`, which does")
     assert all(one == told[0] for one in told)
     allowed = client.post(JOBS, json={**FOUR, "after": [theirs]}, headers=blue)
     assert allowed.status_code == 201

@@ -78,10 +78,10 @@ def test_why_a_node_is_cordoned_is_kept_with_who_said_so(operator: Client):
     ask(operator, "cordon", "n1", cause="rack move")
     (one, _) = operator.get("/api/v1/nodes").json()["nodes"]
     assert (one["state"], one["cause"]) == ("cordoned", "by-hand")
-    assert one["sentence"] == "rack move, said by operator-of-red"
+    assert one["sentence"] == "rack move (by operator-of-red)"
     operator.post("/api/v1/nodes/n2/cordon", params={"cause": "noise"})
     (_, two) = operator.get("/api/v1/nodes").json()["nodes"]
-    assert two["sentence"] == "noise, said by operator-of-red"
+    assert two["sentence"] == "noise (by operator-of-red)"
 
 
 @pytest.mark.parametrize(
