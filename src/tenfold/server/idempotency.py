@@ -22,7 +22,7 @@ from tenfold.server.submissions import SubmissionRequest, digest_of
 IdempotencyKey = Annotated[
     str | None,
     HeaderParameter(
-        name="Idempotency-IdempotencyKey",
+        name="Idempotency-Key",
         min_length=1,
         max_length=200,
         pattern=r"^[\x21-\x7e]+$",

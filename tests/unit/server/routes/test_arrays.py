@@ -115,7 +115,7 @@ def test_coming_after_a_job_that_did_not_succeed_is_refused(member: Client):
     refused = member.post(JOBS, json={**FOUR, "after": [gone]})
     assert (refused.status_code, refused.json()["code"]) == (422, "dependency-failed")
     assert refused.json()["field"] == "after[0]"
-    assert "is cancelled" in refused.json()["detail"]
+    assert "was cancelled" in refused.json()["detail"]
 
 
 def test_jobs_are_listed_from_a_moment_on(member: Client):
