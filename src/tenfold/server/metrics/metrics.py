@@ -80,7 +80,7 @@ class JobMetrics:
         )
         self.gpu_useful = Counter(
             "tenfold_useful_gpu_seconds",
-            "GPU time of completed runs, and help_text other runs saved; divided by allocated: goodput.",
+            "GPU time of completed runs, and what other runs saved; divided by allocated: goodput.",
             registry=own,
         )
         self.gpu_idle = Counter(
