@@ -1,8 +1,7 @@
-"""The one writer of a journal: what `append` returned from is on the disk.
+"""The only writer of a journal: events are on disk when `append` returns.
 
-A failed append changes nothing and may be tried again. Where nobody can say whether a commit
-got through before the connection broke, the next append looks first, so that no fact is
-written twice.
+A failed append changes nothing and may be retried. If the connection broke during a commit, the
+next append checks what was written first, so no event is written twice.
 """
 
 from collections.abc import Generator, Sequence
@@ -25,19 +24,19 @@ from tenfold.model.events import KIND_OF, ActionOrdered, Event
 from tenfold.model.units import Millis
 
 CYCLES_HELD_MOST = 256
-"""Cycles wait for the next facts, and share their commit; a crash may lose so many of them."""
+"""Cycles are written with the next events, in one commit; a crash can lose this many."""
 
 
 def open_journal(store: Store, holder: str, now_ms: int) -> "JournalWriter":
-    """Become the writer of a journal; the one before is refused from now on.
+    """Become the writer of a journal; the previous writer is rejected from now on.
 
-    First this, then `restore`: what is read after it is all there will be from others.
+    Call this before `restore`: nothing is written by others after it.
     """
     return JournalWriter(store, take_lease(store, holder, now_ms))
 
 
 class JournalWriter:
-    """The loop's journal, and a witness that keeps its decision log."""
+    """The journal of the loop, which also records its decision log."""
 
     def __init__(self, store: Store, epoch: int) -> None:
         self.store = store
@@ -47,16 +46,16 @@ class JournalWriter:
         self._in_doubt = False
         with store.reading() as connection:
             self.seq = last_seq(connection)
-            """The number of the last event that is known to be on the disk."""
+            """Number of the last event known to be on disk."""
             self._cycle_number = _last_cycle(connection)
 
     @property
     def next_cycle(self) -> int:
-        """The number that the next cycle gets."""
+        """Number of the next cycle."""
         return self._cycle_number + 1
 
     def append(self, events: Sequence[Event]) -> None:
-        """Store events durably, in order, with all that is read off them, or raise."""
+        """Store events durably and in order, with the read tables derived from them, or raise."""
         if not events:
             return
         with self._transaction() as connection:
@@ -68,13 +67,13 @@ class JournalWriter:
         self.seq += len(fresh)
 
     def cycle(self, fleet: Fleet, now_ms: Millis, decider: Decider, decision: Decision) -> None:
-        """Keep the record that closes a cycle; its orders stand before it."""
+        """Record the end of a cycle; its orders were recorded before."""
         waits, runs = len(fleet.pending), len(fleet.running)
         wake_ms = decision.wake_at_ms
         self.note(Cycle(now_ms, decider.name, fleet.version, waits, runs, (), wake_ms))
 
     def note(self, cycle: Cycle, after_seq: int | None = None) -> None:
-        """Keep the record of a cycle until the next facts are written, or `flush`."""
+        """Buffer the record of a cycle until the next events are written, or `flush`."""
         self._cycle_number += 1
         self._cycles.append(
             {
@@ -89,9 +88,9 @@ class JournalWriter:
             self.flush()
 
     def close_interrupted_cycle(self, fleet: Fleet, now_ms: Millis) -> None:
-        """Close the cycle of a writer that was killed after its orders, if there is one.
+        """Close the cycle of a writer that was killed after it recorded its orders.
 
-        `fleet` is what the journal says is so now; its cycles go with the facts that follow.
+        `fleet` is the current state by the journal; the cycle is written with the next events.
         """
         ordered = EVENTS.c.kind == KIND_OF[ActionOrdered]
         last = select(func.max(CYCLES.c.after_seq)).scalar_subquery()
@@ -103,14 +102,14 @@ class JournalWriter:
             self.note(Cycle(now_ms, "", fleet.version, waits, runs, is_cut=True))
 
     def flush(self) -> None:
-        """Write cycles that still wait: before a snapshot, an export, or the end."""
+        """Write buffered cycles: before a snapshot, an export, or shutdown."""
         if self._cycles:
             with self._transaction():
                 pass
 
     @contextmanager
     def writing(self) -> Generator[Connection, None, None]:
-        """Give a transaction of this epoch, for what goes beside the events."""
+        """Yield a transaction of this epoch, for rows other than events."""
         with self._transaction() as connection:
             yield connection
 
@@ -130,8 +129,8 @@ class JournalWriter:
             self._in_doubt = True
             raise Unreachable(
                 "journal-unwritable",
-                f"the journal `{self.store.name}` took nothing: {reason_of(error)}",
-                "nothing was acknowledged; free the disk or bring back the database",
+                f"cannot write to the journal `{self.store.name}`: {reason_of(error)}",
+                "no request was acknowledged; free disk space or restore the database connection",
             ) from error
         except Refused:
             raise
@@ -153,15 +152,15 @@ class JournalWriter:
         ]
 
     def _count_written(self, connection: Connection, events: Sequence[Event]) -> int:
-        """Return how many of these events are there already, by a commit that seemed to fail."""
+        """Return how many of these events were written by a commit that seemed to fail."""
         query = select(EVENTS.c.body).where(EVENTS.c.seq > self.seq).order_by(EVENTS.c.seq)
         found = list(connection.execute(query).scalars())
         rows = [self._encoder.encode(event).decode() for event in events[: len(found)]]
         if found != rows:
             raise Refused(
                 "journal-ahead",
-                f"the journal holds {len(found)} events after {self.seq} that were not applied",
-                "restart the controller: it reads them from the journal",
+                f"the journal has {len(found)} events after {self.seq} that were not applied",
+                "restart the control plane: it reads them from the journal",
             )
         self.seq += len(found)
         return len(found)

@@ -1,7 +1,7 @@
-"""Arrays in the read tables: the members of one are known by their names, `base[0]`, `base[1]`.
+"""Job arrays in the read tables: members are found by their ids, `base[0]`, `base[1]`.
 
-They are asked for as a range of names, which the key of the table answers on SQLite. Members
-that are over may have been exported before the others, so none of them stands for the whole.
+They are selected by a range of ids, which uses the primary key on SQLite. Finished members may have
+been exported before the others, so no single member represents the array.
 """
 
 from sqlalchemy import ColumnElement, Connection, and_, func, select
@@ -14,11 +14,11 @@ from tenfold.model.ids import JobId
 from tenfold.model.job.job import ENDED, JOB_STATES, JobState
 
 FAILED_SHOWN_MOST = 10
-"""Members that failed and are named in a summary."""
+"""Failed members listed in a summary."""
 
 
 def array(store: Store, base: str) -> ArraySummary | None:
-    """Return an array by the name that its members share, or None where there is none."""
+    """Return an array by the id that its members share, or None if there is none."""
     with store.reading() as connection:
         inside = members_of(connection, base)
         query = select(JOBS).where(inside).order_by(JOBS.c.number).limit(1)
@@ -39,7 +39,7 @@ def array(store: Store, base: str) -> ArraySummary | None:
 
 
 def members(store: Store, base: str, *, live: bool = False) -> list[JobRow]:
-    """Return the members of an array in their order; with `live`, those that are not over."""
+    """Return the members of an array in order; with `live`, only unfinished ones."""
     with store.reading() as connection:
         query = select(JOBS).where(members_of(connection, base)).order_by(JOBS.c.number)
         if live:
@@ -48,7 +48,7 @@ def members(store: Store, base: str, *, live: bool = False) -> list[JobRow]:
 
 
 def members_of(connection: Connection, base: str) -> ColumnElement[bool]:
-    """Return the condition that a job is a member of an array."""
-    # Other collations pass over brackets; in this one a name is the bytes it is made of.
+    """Return the SQL condition for members of an array."""
+    # Other collations ignore brackets; "C" compares bytes.
     column = JOBS.c.id.collate("C") if connection.dialect.name == "postgresql" else JOBS.c.id
     return and_(column >= f"{base}[", column < f"{base}\\")

@@ -1,4 +1,4 @@
-"""Copy a journal while it is written: one moment of it, whole and checked."""
+"""Copy a journal while it is being written: consistent at one point in time, and verified."""
 
 import os
 import sqlite3
@@ -10,29 +10,29 @@ from tenfold.model.errors import InputError, Unreachable
 
 
 def back_up(store: Store, path: Path, *, force: bool = False) -> None:
-    """Copy an SQLite journal as it is at one moment; the writer goes on meanwhile.
+    """Copy an SQLite journal at one point in time; the writer is not blocked.
 
-    The file appears when it is whole, on the disk and checked. For PostgreSQL use its own
-    tools, `pg_dump` or continuous archiving: they know more than a copy made from here.
+    The file appears once it is complete, synced and verified. For PostgreSQL use its own tools,
+    `pg_dump` or continuous archiving.
     """
     source = store.file
     if source is None:
         raise InputError(
             "backup-elsewhere",
-            f"the journal `{store.name}` is backed up by the database that holds it",
-            "use `pg_dump --format=custom`, or continuous archiving for every last event",
+            f"the journal `{store.name}` is in PostgreSQL, which has its own backup tools",
+            "use `pg_dump --format=custom`, or continuous archiving to keep every event",
         )
     if path.exists() and not force:
         raise InputError(
             "file-exists",
-            f"`{path}` exists already",
-            "name another file, or say that it may be written over",
+            f"`{path}` already exists",
+            "use another file name, or --force to overwrite it",
             file=str(path),
         )
     partial = path.with_name(f".{path.name}.half")
     try:
         partial.unlink(missing_ok=True)
-        # It holds what the journal holds, so nobody else may read it either.
+        # It contains the journal's data, so no other user may read it.
         partial.touch(mode=0o600)
         _copy(source, partial)
         check_copy(partial)
@@ -42,15 +42,15 @@ def back_up(store: Store, path: Path, *, force: bool = False) -> None:
     except (OSError, sqlite3.Error) as error:
         raise Unreachable(
             "backup-failed",
-            f"the journal could not be copied to `{path}`: {error}",
-            "check the room on the disk and who may write there",
+            f"cannot copy the journal to `{path}`: {error}",
+            "check free disk space and write permission",
         ) from None
     finally:
         partial.unlink(missing_ok=True)
 
 
 def check_copy(path: Path) -> None:
-    """Raise where a copy is not a whole database."""
+    """Raise if a copy is not an intact database."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as copy:
             found = copy.execute("PRAGMA integrity_check").fetchone()[0]
@@ -59,16 +59,16 @@ def check_copy(path: Path) -> None:
     if found != "ok":
         raise InputError(
             "journal-damaged",
-            f"`{path}` is not a whole journal: {found}",
+            f"`{path}` is not an intact journal: {found}",
             "use another backup",
             file=str(path),
         )
 
 
 def shrink(store: Store) -> int:
-    """Give what is free in an SQLite file back to the disk; return how many bytes.
+    """Return free pages of an SQLite file to the disk; return how many bytes were freed.
 
-    Nobody else may use the journal meanwhile.
+    No other process may use the journal meanwhile.
     """
     file = store.file
     if file is None:
@@ -82,17 +82,18 @@ def shrink(store: Store) -> int:
     except sqlite3.Error as error:
         raise Unreachable(
             "journal-unwritable",
-            f"the journal `{file}` could not be made smaller: {error}",
-            "nothing is lost; it takes as much room again on the disk while it is done",
+            f"cannot shrink the journal `{file}`: {error}",
+            "no data is lost; shrinking needs free disk space for a second copy",
         ) from None
     return before - file.stat().st_size
 
 
 def _copy(source: Path, target: Path) -> None:
     with closing(sqlite3.connect(source)) as live, closing(sqlite3.connect(target)) as copy:
-        # All pages in one step are one moment; in several, each write would begin it anew.
+        # All pages in one step are one point in time; in several, each write would restart the
+        # copy.
         live.backup(copy, pages=-1)
-        # Without a write-ahead file beside it, a copy can be moved as one file.
+        # Without a write-ahead file, a copy can be moved as a single file.
         copy.execute("PRAGMA journal_mode=DELETE")
 
 

@@ -1,4 +1,4 @@
-"""From a bundle back: a whole run into a new journal."""
+"""Import a bundle: a whole run into a new journal."""
 
 import msgspec
 from msgspec.structs import replace
@@ -12,23 +12,23 @@ from tenfold.model.errors import InputError
 from tenfold.model.events import Event
 
 BATCH = 1_000
-"""Events in one commit."""
+"""Events per commit."""
 
 
 def import_bundle(writer: JournalWriter, bundle: Bundle) -> None:
-    """Write what a bundle tells into a journal that is still empty."""
+    """Write the events and cycles of a bundle to an empty journal."""
     if writer.seq:
         raise InputError(
             "journal-not-empty",
-            f"the journal holds {writer.seq:,} events already",
-            "take the bundle into a new journal",
+            f"the journal already has {writer.seq:,} events",
+            "import the bundle into a new journal",
             file=bundle.file,
         )
     if bundle.base() is not None:
         raise InputError(
             "bundle-begins-late",
-            f"`{bundle.file}` goes on where another record ends, and cannot stand alone",
-            "take in a bundle that tells of everything from the first event",
+            f"`{bundle.file}` continues an earlier bundle, so it cannot be imported alone",
+            "import a bundle that begins with the first event",
             file=bundle.file,
         )
     _keep_policies(writer, bundle)
@@ -46,7 +46,7 @@ def import_bundle(writer: JournalWriter, bundle: Bundle) -> None:
 
 
 def _keep_policies(writer: JournalWriter, bundle: Bundle) -> None:
-    """Note who decided by what; writers of before count down from this one's epoch."""
+    """Record which policy decided when; earlier writers get epochs below this one's."""
     stretches = bundle.stretches
     rows = [
         {

@@ -1,8 +1,8 @@
-"""Keep a journal to the last so many days: older events move into bundles, part by part.
+"""Keep only the last days in a journal: older events move into bundles, part by part.
 
-A part is small enough that neither reading it nor taking it out holds up the loop. It ends where
-a cycle was closed, so that each part replays. This is done beside the writer and not by it: the
-epoch is checked in the transaction, and a writer that took over meanwhile makes it fail.
+A part is small enough that neither reading nor deleting it blocks the loop. It ends where a cycle
+was closed, so each part can be replayed. This runs beside the writer: the epoch is checked in the
+transaction, and it fails if another writer took over.
 """
 
 import fcntl
@@ -22,10 +22,10 @@ from tenfold.journal.tables import CYCLES, EVENTS, LEASE
 from tenfold.model.errors import InputError, Refused
 
 KEEP_DAYS = 30
-"""Days that stay in the journal where nothing else is said: a month can be asked about at once."""
+"""Days kept in the journal by default."""
 DAY_MS = 86_400_000
 PART = 50_000
-"""Events in one bundle: reading that many again takes about a second."""
+"""Events per bundle: reading this many takes about a second."""
 LOCK = ".compacting"
 
 
@@ -37,7 +37,7 @@ def compact_once(
     *,
     part: int = PART,
 ) -> Export | None:
-    """Move the oldest part of what happened before `older_ms`; None where nothing is left to."""
+    """Move the oldest part of the events before `older_ms`; None if there is none to move."""
     with store.reading() as connection:
         last = _part_ends(connection, older_ms, part)
         epoch = connection.execute(select(LEASE.c.epoch)).scalar()
@@ -48,8 +48,8 @@ def compact_once(
     except OSError as error:
         raise InputError(
             "history-unusable",
-            f"old events cannot be moved to `{folder}`: {error.strerror or error}",
-            "check the disk and who may write there",
+            f"cannot move old events to `{folder}`: {error.strerror or error}",
+            "check free disk space and write permission",
             file=str(folder),
         ) from None
     with _exclusive(folder):
@@ -57,13 +57,13 @@ def compact_once(
 
 
 def oldest_ms(store: Store) -> int | None:
-    """Return when the first event that was not moved out happened; None where there is none."""
+    """Return the time of the first event in the journal; None if it is empty."""
     with store.reading() as connection:
         return _at(connection, exported_until(connection) + 1)
 
 
 def _part_ends(connection: Connection, older_ms: int, part: int) -> int | None:
-    """Return the last event of the next part, after which a cycle was closed; None if none is.
+    """Return the last event of the next part, where a cycle was closed; None if there is none.
 
     The newest event always stays: cycles that follow it may not be written yet.
     """
@@ -74,16 +74,16 @@ def _part_ends(connection: Connection, older_ms: int, part: int) -> int | None:
     within = select(func.max(after)).where(after > exported, after <= most)
     found = connection.execute(within).scalar()
     if found is None:
-        # One moment may bring more events than a part holds.
+        # One point in time may have more events than fit in a part.
         beyond = select(func.min(after)).where(after > most, after <= last)
         found = connection.execute(beyond).scalar()
     return found
 
 
 def _last_before(connection: Connection, older_ms: int, low: int, high: int) -> int:
-    """Return the last event in (low, high] that happened before a moment, or `low`.
+    """Return the last event in (low, high] before a time, or `low`.
 
-    Time never goes back from one event to the next, and none is missing in between.
+    Event times never decrease and numbers have no gaps.
     """
     while low < high:
         middle = (low + high + 1) // 2
@@ -101,7 +101,7 @@ def _at(connection: Connection, seq: int) -> int | None:
 
 @contextmanager
 def _exclusive(folder: Path) -> Generator[None, None, None]:
-    """Keep others from moving events to this folder at the same time."""
+    """Hold a lock on the folder against other compactions."""
     file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:
@@ -109,8 +109,8 @@ def _exclusive(folder: Path) -> Generator[None, None, None]:
         except OSError:
             raise Refused(
                 "compacting-already",
-                f"old events are being moved to `{folder}` already",
-                "wait for it to end; the control plane does so by itself",
+                f"another process is already moving old events to `{folder}`",
+                "wait for it to finish; a running control plane compacts by itself",
             ) from None
         yield
     finally:

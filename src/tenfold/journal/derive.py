@@ -1,8 +1,9 @@
-"""From facts to the rows of the read tables: what the appender and a rebuild both do.
+"""Derive the rows of the read tables from events, for appends and for rebuilds.
 
-A draft holds the rows that some facts are about, as they stand in the tables; applying the
-facts changes the rows, and what changed is written back. It knows no database. A fact about a
-job or node that has no row changes nothing: that job was over before the events begin.
+An update holds the current rows of the jobs and nodes that some events are about; applying the
+events changes the rows, and changed rows are written back. It does not access the database. An
+event about a job or node without a row changes nothing: that job ended before the first event in
+the journal.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -42,7 +43,7 @@ NO_REASON = Reason("")
 
 
 class ReadTableUpdate:
-    """Rows on their way from one state to the next."""
+    """Rows while events are applied to them."""
 
     def __init__(
         self,
@@ -78,7 +79,7 @@ class ReadTableUpdate:
         }
 
     def apply(self, seq: int, event: Event) -> None:
-        """Change the rows by one fact; facts that no row tells of change none."""
+        """Apply one event; events that affect no row are ignored."""
         handler = self._handlers.get(type(event))
         if handler is not None:
             self._seq = seq
@@ -99,7 +100,7 @@ class ReadTableUpdate:
             submitted_ms=job.submitted_ms,
             changed_ms=event.at_ms,
             changed_seq=self._seq,
-            # A name that comes again after its end goes on counting.
+            # A name that is reused after its job ended continues the count.
             attempts=before.attempts if before is not None else 0,
         )
         self.changed_jobs[job.id] = None
@@ -132,7 +133,7 @@ class ReadTableUpdate:
         action, why = event.action, event.reason
         row = self.jobs.get(action.job_id)
         state = row.state if row is not None else ""
-        # A refusal that comes when the order is past already changes nothing.
+        # A refusal that arrives after the order was already carried out changes nothing.
         if isinstance(action, StartJob) and state == "starting":
             self._set_state(action.job_id, event.at_ms, "pending", why)
             self._update_attempt(action.job_id, ended_ms=event.at_ms, reason=why.code)
@@ -238,7 +239,7 @@ class ReadTableUpdate:
         return row
 
     def _count_attempt(self, job_id: JobId) -> JobRow | None:
-        """Count a start that was ordered, or a resize, which is another start."""
+        """Count an ordered start, or a resize, which is also a start."""
         row = self.jobs.get(job_id)
         if row is not None:
             row = self.jobs[job_id] = replace(row, attempts=row.attempts + 1)
@@ -277,12 +278,12 @@ class ReadTableUpdate:
 
 
 def _was_idle(row: JobRow) -> bool:
-    """Tell whether a job was told to end because it idles."""
+    """Return whether a job is being stopped because it is idle."""
     return row.state == "stopping" and row.reason == "idle"
 
 
 def _ending(event: JobEnded, row: JobRow | None) -> tuple[Fields, str]:
-    """Return what is known of an end; events from before reasons had fields say it in prose."""
+    """Return the fields of an end reason; events from before reasons had fields have text."""
     if event.failure is not UNSET:
         if event.failure.reason is not UNSET:
             return {"cause": Causes((event.failure.reason,))}, ""
@@ -294,12 +295,12 @@ def _ending(event: JobEnded, row: JobRow | None) -> tuple[Fields, str]:
 
 
 def _cancelled(by: str | UnsetType, row: JobRow | None) -> Fields:
-    """Return who cancelled a job: its team may know, whoever it was."""
+    """Return the user who cancelled a job."""
     return {} if by is UNSET or row is None else {"by": UserRef(by, TeamId(row.team))}
 
 
 def _ended_at(event: JobStopped | JobEnded) -> int:
-    """Return when the last process was gone; the fact itself may be from much later."""
+    """Return when the last process exited; the event itself may be recorded much later."""
     return event.at_ms if event.ended_ms is UNSET else event.ended_ms
 
 

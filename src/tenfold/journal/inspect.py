@@ -1,4 +1,4 @@
-"""What a journal holds, in figures: for people who look after it."""
+"""Figures about a journal, for operators."""
 
 from msgspec import Struct
 from sqlalchemy import Connection, func, select, text
@@ -10,7 +10,7 @@ from tenfold.journal.tables import CYCLES, EVENTS, EXPORTS, LEASE
 
 
 class ExportedEvents(Struct, frozen=True, kw_only=True):
-    """Events that were moved into a bundle."""
+    """Events that were moved to a bundle."""
 
     first_seq: int
     last_seq: int
@@ -18,31 +18,31 @@ class ExportedEvents(Struct, frozen=True, kw_only=True):
 
 
 class JournalInfo(Struct, frozen=True, kw_only=True):
-    """A journal as it stands."""
+    """The contents and size of a journal."""
 
     journal: str
-    """Its address, without a password."""
+    """Its URL, without the password."""
     kind: str
     bytes: int | None
-    """What it takes on the disk, with what is not yet in the database file."""
+    """Size on disk, including the write-ahead log."""
     bytes_free: int | None
-    """Of these, what is free to be written again."""
+    """Free pages within that size."""
     events: int
     last_seq: int
     first_at_ms: int | None
     last_at_ms: int | None
     cycles: int
     snapshots: tuple[int, ...]
-    """The events after which there is one, the newest first."""
+    """The events after which there is a snapshot, newest first."""
     moved: tuple[ExportedEvents, ...]
     jobs: dict[str, int]
     epoch: int
     holder: str
-    """Who wrote it last, or does."""
+    """The current or last writer."""
 
 
 def inspect(store: Store) -> JournalInfo:
-    """Return the figures of one moment."""
+    """Return the figures at one point in time."""
     size, free = _size(store)
     jobs = {str(state): number for state, number in counts(store).items()}
     with store.reading() as connection:

@@ -1,4 +1,4 @@
-"""Which policy decided when: noted by each writer, and read by whoever replays the journal."""
+"""Which policy decided when: recorded by each writer, and read for replays."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ _POLICY = msgspec.json.Decoder(Policy)
 
 
 def note_policy(writer: JournalWriter, policy: Policy) -> None:
-    """Keep by which policy a writer will decide; to be called before its first event."""
+    """Record the policy of a writer; call this before its first event."""
     row = {
         "epoch": writer.epoch,
         "first_seq": writer.seq + 1,
@@ -27,9 +27,9 @@ def note_policy(writer: JournalWriter, policy: Policy) -> None:
 
 
 def stretches_from(connection: Connection, first: int, last: int | None = None) -> list[PolicySpan]:
-    """Return who decided by what in the cycles that follow the events from `first` to `last`.
+    """Return the policy spans of the cycles that follow the events from `first` to `last`.
 
-    A journal that was written before policies were noted has none.
+    A journal from before policies were recorded has none.
     """
     if not inspect(connection).has_table(POLICIES.name):
         return []
@@ -49,7 +49,7 @@ def stretches_from(connection: Connection, first: int, last: int | None = None) 
 
 
 def policy_at(connection: Connection, cycle: int) -> Policy | None:
-    """Return the policy by which a cycle was decided; None where that was not noted."""
+    """Return the policy of a cycle; None if it was not recorded."""
     query = (
         select(POLICIES.c.epoch, POLICIES.c.body)
         .where(POLICIES.c.first_cycle <= cycle)
@@ -61,14 +61,14 @@ def policy_at(connection: Connection, cycle: int) -> Policy | None:
 
 
 def _cycles_before(connection: Connection, first: int, number: int) -> int:
-    # Cycles that precede every event are told only where the events are told from the first.
+    # Cycles before the first event are included only if the record starts with the first event.
     after = CYCLES.c.after_seq >= (0 if first == 1 else first)
     query = select(func.count()).select_from(CYCLES).where(after, CYCLES.c.number < number)
     return connection.execute(query).scalar() or 0
 
 
 def _since(found: Sequence[PolicySpan], first: int) -> list[PolicySpan]:
-    """Leave out stretches that were over before a point, and cut the one that was not."""
+    """Drop spans that ended before an event, and cut the one that contains it."""
     at = max((i for i, each in enumerate(found) if each.first_event <= first), default=0)
     return list(found[at:])
 
@@ -79,6 +79,6 @@ def _decoded(epoch: int, body: str) -> Policy:
     except msgspec.DecodeError as error:
         raise InputError(
             "journal-damaged",
-            f"the policy of writer {epoch:,} cannot be read: {error}",
-            "restore the journal from a backup; it is not meant to be changed by hand",
+            f"cannot read the policy of writer {epoch:,}: {error}",
+            "restore the journal from a backup; do not edit it manually",
         ) from None

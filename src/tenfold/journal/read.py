@@ -1,7 +1,7 @@
 """Read a journal: events after a point, jobs newest first, one job with its attempts.
 
-Long readings go page by page, each its own short transaction: events never change, so nothing
-is missed in between, and nobody is kept from tidying up.
+Long reads go page by page, each in its own short transaction: events never change, so nothing is
+missed in between, and compaction is not blocked.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,15 +25,15 @@ from tenfold.model.events import ActionOrdered, Event, JobSubmitted
 from tenfold.model.job.job import ENDED, JOB_STATES, JobState
 
 PAGE = 10_000
-"""Events in one reading."""
+"""Events per page."""
 PAGE_CHARACTERS = 8 << 20
-"""After so much of them a page ends sooner: a submission may have megabytes."""
+"""A page ends early at this size: one submission may have megabytes."""
 ROWS_AHEAD = 64
-"""Rows that a database server may send before they are asked for."""
+"""Rows that a database server may prefetch."""
 NAMES_AT_ONCE = 500
-"""Names in one question: databases limit how many there may be."""
+"""Ids per query: databases limit the number of parameters."""
 NAMED_MOST = 30_000
-"""Names that a listing may be bound to, by the same limit."""
+"""Ids that a listing may be restricted to, for the same reason."""
 
 NO_MORE: tuple[int, Cycle | None] = (0, None)
 
@@ -42,13 +42,13 @@ _CYCLE = msgspec.json.Decoder(Cycle)
 
 
 def events_after(store: Store, seq: int = 0, last: int | None = None) -> Iterator[Numbered]:
-    """Yield events with their numbers, in order, from the one after `seq`."""
+    """Yield events with their numbers, in order, starting after `seq`."""
     for page in event_pages(store, seq, last):
         yield from page
 
 
 def event_pages(store: Store, seq: int = 0, last: int | None = None) -> Iterator[list[Numbered]]:
-    """Yield pages of events in order: what reads a million of them should use."""
+    """Yield pages of events in order; use this to read millions of events."""
     while True:
         query = select(EVENTS.c.seq, EVENTS.c.body).where(EVENTS.c.seq > seq)
         if last is not None:
@@ -62,7 +62,7 @@ def event_pages(store: Store, seq: int = 0, last: int | None = None) -> Iterator
 
 
 def lines_between(store: Store, first: int = 1, last: int | None = None) -> Iterator[Line]:
-    """Yield events and, after the one that it followed, each cycle with what it ordered."""
+    """Yield events and, after the event it followed, each cycle with its orders."""
     orders: list[Action] = []
     if first == 1:
         yield from (cycle for _, cycle in _cycles(store, 0, 0) if cycle is not None)
@@ -80,14 +80,14 @@ def lines_between(store: Store, first: int = 1, last: int | None = None) -> Iter
 
 
 class JobFilter(NamedTuple):
-    """Bounds of a listing."""
+    """Restrictions of a listing."""
 
     since_ms: int | None = None
-    """Jobs that came no earlier."""
+    """Only jobs submitted at or after this time."""
     array: str | None = None
-    """Members of this array alone."""
+    """Only members of this array."""
     named: Sequence[str] | None = None
-    """These alone."""
+    """Only these ids."""
 
 
 def jobs(
@@ -99,7 +99,7 @@ def jobs(
     limit: int = 100,
     within: JobFilter | None = None,
 ) -> list[JobRow]:
-    """Return jobs, the newest first; `before` is the `seq` of the last one already seen."""
+    """Return jobs, newest first; `before` is the `seq` of the last job already seen."""
     since_ms, array, named = within or JobFilter()
     query = select(JOBS)
     if team is not None:
@@ -120,7 +120,7 @@ def jobs(
 
 
 def job(store: Store, job_id: str) -> JobWithAttempts | None:
-    """Return one job with its attempts, or None where there is none of that name."""
+    """Return one job with its attempts, or None if there is no such job."""
     attempts = select(ATTEMPTS).where(ATTEMPTS.c.job_id == job_id).order_by(ATTEMPTS.c.number)
     with store.reading() as connection:
         row = connection.execute(select(JOBS).where(JOBS.c.id == job_id)).mappings().one_or_none()
@@ -144,7 +144,7 @@ def attempts_of(store: Store, job_ids: Sequence[str]) -> dict[str, tuple[Attempt
 
 
 def submission(store: Store, job_id: str) -> JobSubmitted | None:
-    """Return how a job was submitted, with what it runs; None where the events are exported."""
+    """Return the submission of a job, with its run spec; None if the event was exported."""
     where = EVENTS.c.seq == JOBS.c.seq
     query = select(EVENTS.c.seq, EVENTS.c.body).join(JOBS, where).where(JOBS.c.id == job_id)
     with store.reading() as connection:
@@ -154,7 +154,7 @@ def submission(store: Store, job_id: str) -> JobSubmitted | None:
 
 
 def open_submissions(store: Store) -> list[tuple[JobRow, JobSubmitted]]:
-    """Return the jobs that are not over with how they were submitted, the oldest first."""
+    """Return unfinished jobs with their submissions, oldest first."""
     query = (
         select(JOBS, EVENTS.c.body)
         .join(EVENTS, EVENTS.c.seq == JOBS.c.seq)
@@ -164,7 +164,7 @@ def open_submissions(store: Store) -> list[tuple[JobRow, JobSubmitted]]:
     found_rows: list[tuple[JobRow, JobSubmitted]] = []
     with store.reading() as connection:
         ahead = connection.execution_options(stream_results=True, max_row_buffer=ROWS_AHEAD)
-        # One after the other: what was written of a job may be many times what is kept of it.
+        # One at a time: the stored text of a job may be much larger than what is kept of it.
         for found in ahead.execute(query).mappings():
             row = dict(found)
             event = _one(row["seq"], row.pop("body"))
@@ -174,13 +174,13 @@ def open_submissions(store: Store) -> list[tuple[JobRow, JobSubmitted]]:
 
 
 def last_number(connection: Connection) -> int:
-    """Return the largest number that was ever given at admission, 0 where none was."""
+    """Return the largest job number ever assigned; 0 if none."""
     numbers = (select(func.max(JOBS.c.number)), select(func.max(EXPORTS.c.last_number)))
     return max(connection.execute(query).scalar() or 0 for query in numbers)
 
 
 def counts(store: Store, team: str | None = None) -> dict[JobState, int]:
-    """Return how many jobs stand in each state that has any."""
+    """Return the number of jobs in each state that has any."""
     query = select(JOBS.c.state, func.count()).group_by(JOBS.c.state)
     if team is not None:
         query = query.where(JOBS.c.team == team)
@@ -198,14 +198,14 @@ def nodes(store: Store) -> list[NodeRow]:
 
 
 def writers(store: Store) -> list[WriterRow]:
-    """Return who wrote the journal, one after the other."""
+    """Return the writers of the journal, in order."""
     with store.reading() as connection:
         rows = connection.execute(select(WRITERS).order_by(WRITERS.c.epoch)).mappings()
         return [WriterRow(**row) for row in rows]
 
 
 def cycles_after(store: Store, number: int, most: int) -> list[tuple[int, int, Cycle]]:
-    """Return cycles that come after one, each with its number and the event that it followed."""
+    """Return cycles after one, each with its number and the event that it followed."""
     query = (
         select(CYCLES.c.number, CYCLES.c.after_seq, CYCLES.c.body)
         .where(CYCLES.c.number > number)
@@ -230,7 +230,7 @@ def _cycles(store: Store, first: int, last: int) -> Iterator[tuple[int, Cycle | 
 
 
 def _page(connection: Connection, query: "Select[int, str]") -> list[tuple[int, str]]:
-    """Return rows as far as they fit into a page, one at least."""
+    """Return as many rows as fit in a page, at least one."""
     ahead = {"stream_results": True, "max_row_buffer": ROWS_AHEAD}
     rows: list[tuple[int, str]] = []
     held = 0
@@ -245,7 +245,7 @@ def _page(connection: Connection, query: "Select[int, str]") -> list[tuple[int, 
 
 def _decoded(rows: Sequence[tuple[int, str]]) -> list[Numbered]:
     try:
-        # One call for a page: half the time of one for each.
+        # Decoding a page in one call takes half the time.
         events = _EVENT.decode_lines("\n".join([body for _, body in rows]))
         return [(row[0], event) for row, event in zip(rows, events, strict=True)]
     except (msgspec.DecodeError, ValueError):
@@ -258,6 +258,6 @@ def _one(seq: int, body: str) -> Event:
     except msgspec.DecodeError as error:
         raise InputError(
             "journal-damaged",
-            f"event {seq:,} of the journal cannot be read: {error}",
-            "restore the journal from a backup; it is not meant to be changed by hand",
+            f"cannot read event {seq:,} of the journal: {error}",
+            "restore the journal from a backup; do not edit it manually",
         ) from None

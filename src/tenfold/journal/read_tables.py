@@ -1,4 +1,4 @@
-"""Keep the read tables in step with the events: load the rows they are about, change, save."""
+"""Update the read tables with new events: load the affected rows, change and save them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -29,10 +29,10 @@ from tenfold.model.reason import Value
 from tenfold.model.units import HOUR
 
 AT_ONCE = 500
-"""Names in one question: databases limit how many there may be."""
+"""Ids per query: databases limit the number of parameters."""
 
 KEY_KEPT_MS = 25 * HOUR
-"""Keys of requests are kept for a day, and an hour for clocks that differ."""
+"""Idempotency keys are kept for a day, plus an hour for clock differences."""
 
 NAMES = "names"
 _FIELDS = msgspec.json.Decoder(dict[str, Value])
@@ -42,7 +42,7 @@ Numbered = tuple[int, Event]
 
 
 def update_read_tables(connection: Connection, events: Sequence[Numbered]) -> None:
-    """Change the read tables by events, in the transaction that adds them."""
+    """Apply events to the read tables, in the transaction that adds them."""
     update = load_update(connection, [event for _, event in events])
     for seq, event in events:
         update.apply(seq, event)
@@ -50,7 +50,7 @@ def update_read_tables(connection: Connection, events: Sequence[Numbered]) -> No
 
 
 def load_update(connection: Connection, events: Iterable[Event]) -> ReadTableUpdate:
-    """Return the rows that events are about, as they stand."""
+    """Return the current rows that events are about."""
     jobs: dict[str, None] = {}
     nodes: dict[str, None] = {}
     for event in events:
@@ -80,21 +80,21 @@ def save_update(connection: Connection, update: ReadTableUpdate) -> None:
 
 
 def keep_keys(connection: Connection, rows: Sequence[KeyRow]) -> None:
-    """Add keys of requests, and let go of those that are too old for anybody to ask again."""
+    """Add idempotency keys, and delete those too old to be used again."""
     connection.execute(_upsert(SUBMIT_KEYS, connection.dialect.name), [asdict(row) for row in rows])
     oldest_ms = max(row.at_ms for row in rows) - KEY_KEPT_MS
     connection.execute(delete(SUBMIT_KEYS).where(SUBMIT_KEYS.c.at_ms < oldest_ms))
 
 
 def job_row(row: RowMapping) -> JobRow:
-    """Return a job as it stands in its table."""
+    """Return a row of the jobs table."""
     values: dict[str, Any] = dict(row)
     values["fields"] = _fields(row["fields"])
     return JobRow(**values)
 
 
 def attempt_row(row: RowMapping) -> AttemptRow:
-    """Return an attempt as it stands in its table."""
+    """Return a row of the attempts table."""
     values: dict[str, Any] = dict(row)
     values["nodes"] = msgspec.json.decode(row["nodes"], type=tuple[str, ...])
     if row["nodes_next"] is not None:
@@ -103,7 +103,7 @@ def attempt_row(row: RowMapping) -> AttemptRow:
 
 
 def node_row(row: RowMapping) -> NodeRow:
-    """Return a node as it stands in its table."""
+    """Return a row of the nodes table."""
     values: dict[str, Any] = dict(row)
     if row["acceptance"] is not None:
         values["acceptance"] = msgspec.json.decode(row["acceptance"], type=Acceptance)
@@ -154,7 +154,7 @@ def _latest_attempts(connection: Connection, names: Sequence[str]) -> Iterable[A
             yield attempt_row(row)
 
 
-# Putting a question together costs as much as asking it: each is made once.
+# Building a query costs as much as running it, so each is built once.
 
 
 @cache
@@ -164,7 +164,7 @@ def _named(table: Table) -> Select[Any]:
 
 @cache
 def _newest() -> Select[Any]:
-    # A resize that is ordered has a number already, and no row before it is done.
+    # A resize in progress already has a number, but no row until it is done.
     other = ATTEMPTS.alias()
     newest = select(func.max(other.c.number)).where(other.c.job_id == JOBS.c.id).scalar_subquery()
     latest = and_(ATTEMPTS.c.job_id == JOBS.c.id, ATTEMPTS.c.number == newest)
@@ -174,7 +174,7 @@ def _newest() -> Select[Any]:
 
 @cache
 def _upsert(table: Table, dialect: str) -> Any:
-    """Return the statement that adds a row, or takes the place of the one of that name."""
+    """Return the statement that inserts a row or replaces the one with that key."""
     insert = postgresql_insert if dialect == "postgresql" else sqlite_insert
     statement = insert(table)
     keys = [column.name for column in table.primary_key]

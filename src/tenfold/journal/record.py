@@ -1,8 +1,8 @@
-"""A journal as a record to be replayed: read while others write, and never written.
+"""A journal as a record for replay: read while it is being written, and never modified.
 
-Where events were moved into bundles, the record begins with the snapshot that they end with.
-What is read ends at one event, whatever is written meanwhile. Orders at that end whose cycle is
-not written yet are closed as those of a controller that was killed.
+If events were moved to bundles, the record begins with the snapshot at their end. It ends at one
+event, whatever is written meanwhile. Orders at the end whose cycle is not written yet are closed as
+for a control plane that was killed.
 """
 
 from collections.abc import Sequence
@@ -31,16 +31,16 @@ from tenfold.model.policy.policy import POLICIES, Policy
 
 
 class JournalRecord(Struct, frozen=True, kw_only=True):
-    """A record, and what its reader should know."""
+    """A record, and notes for its reader."""
 
     bundle: Bundle
     notes: tuple[str, ...] = ()
 
 
 def record_of(store: Store, version: str = "") -> JournalRecord:
-    """Return all that a journal tells of, up to the event that is the last one now.
+    """Return everything in a journal up to the current last event.
 
-    `version` is that of the program that reads it, for the header.
+    `version` is that of the reading program, for the header.
     """
     with store.reading() as connection:
         last, exported = last_seq(connection), exported_until(connection)
@@ -68,26 +68,26 @@ def record_of(store: Store, version: str = "") -> JournalRecord:
 
 
 def _base(store: Store, connection: Connection, exported: int) -> tuple[Fleet | None, list[str]]:
-    """Return the fleet that the events begin with, and what is said about it."""
+    """Return the fleet before the first event, and a note about it."""
     if not exported:
         return None, []
     for seq in reversed(snapshots_of(connection)):
         found = fleet_at(store, seq)
         if isinstance(found, Fleet) and seq >= exported:
             files = connection.execute(select(EXPORTS.c.file).order_by(EXPORTS.c.last_seq))
-            said = f"events up to {seq:,} are not in the journal any more: begun from a snapshot"
+            said = f"events up to {seq:,} are no longer in the journal: starting from a snapshot"
             return found, [
                 f"{said}; they are in {', '.join(f'`{file}`' for file in files.scalars())}"
             ]
     raise InputError(
         "journal-begins-late",
-        f"events up to {exported:,} were exported, and no snapshot of the journal holds",
-        "replay the bundles that they were moved into, or restore a backup",
+        f"events up to {exported:,} were exported, and the journal has no intact snapshot",
+        "replay the exported bundles, or restore a backup",
     )
 
 
 def fleet_after(store: Store, last: int, base: Fleet | None = None) -> Fleet:
-    """Return the fleet after an event as a restart would find it: by the newest snapshot."""
+    """Return the fleet after an event, from the newest snapshot as a restart would."""
     with store.reading() as connection:
         seqs = [seq for seq in snapshots_of(connection) if seq <= last]
     found = base.fork() if base is not None else Fleet()
@@ -102,14 +102,14 @@ def fleet_after(store: Store, last: int, base: Fleet | None = None) -> Fleet:
         except (KeyError, AssertionError) as error:
             raise InputError(
                 "impossible-fact",
-                f"an event from {page[0][0]:,} to {page[-1][0]:,} cannot have happened: {error}",
-                "restore the journal from a backup; it is not meant to be changed by hand",
+                f"one of the events {page[0][0]:,} to {page[-1][0]:,} contradicts others: {error}",
+                "restore the journal from a backup; do not edit it manually",
             ) from None
     return found
 
 
 def _close_interrupted(lines: list[Line], end: Fleet) -> None:
-    """Close a cycle that has its orders and not its record, because it is under way."""
+    """Close a cycle in progress, which has orders but no record yet."""
     orders = _open_orders(lines)
     if orders:
         actions: tuple[Action, ...] = tuple(order.action for order in orders)
@@ -131,7 +131,7 @@ def _open_orders(lines: Sequence[Line]) -> list[ActionOrdered]:
 def _complete_stretches(
     lines: Sequence[Line], stretches: Sequence[PolicySpan]
 ) -> tuple[list[PolicySpan], list[str]]:
-    """Return stretches that begin with the first cycle; where none was noted, by name alone."""
+    """Return spans from the first cycle on; unrecorded policies are assumed by name."""
     until = stretches[0].first_cycle if stretches else None
     if until == 1 or (until is not None and not lines):
         return list(stretches), []
@@ -150,12 +150,12 @@ def _complete_stretches(
                 first_event = 1 if before is None else line.version
                 policy = Policy(name=name)
                 named.append(PolicySpan(first_cycle=at, first_event=first_event, policy=policy))
-    said = "by which policy was decided is not noted for the oldest cycles: taken by its name alone"
+    said = "the policy of the oldest cycles was not recorded: assumed from its name"
     return [*named, *stretches], [said] if named else []
 
 
 def _start_delay_ms(lines: Sequence[Line]) -> int:
-    """Return what a start took here, from its order to its members running: the median."""
+    """Return the median start delay: from the order until all members run."""
     ordered: dict[JobId, int] = {}
     took: list[int] = []
     for event in events_of(lines):

@@ -1,10 +1,9 @@
-"""Move old events out of the journal: into a bundle first, and only then away.
+"""Export old events: written to a bundle first, and only then deleted from the journal.
 
-An export ends where a cycle was closed. What it takes goes in one transaction, which keeps the
-fleet of that moment as a snapshot. Facts about jobs that are not over, and what tells how each
-node stands, stay in the journal too: so the read tables can always be built anew from the events
-that are left, and a job that waits can still be asked what it runs. Jobs that were over by then
-are told of by the bundle alone.
+An export ends where a cycle was closed. Its deletion is one transaction, which also saves a
+snapshot of the fleet at that point. Events about unfinished jobs, and the latest state of each
+node, stay in the journal too: the read tables can always be rebuilt from the remaining events, and
+the run spec of a pending job can still be read. Jobs that had ended are only in the bundle.
 """
 
 import gzip
@@ -42,17 +41,17 @@ from tenfold.model.events import (
 from tenfold.model.job.job import ENDED
 
 AT_ONCE = 500
-"""Numbers in one statement: databases limit how many there may be."""
+"""Numbers per statement: databases limit the number of parameters."""
 
 
 class Export(Struct, frozen=True, kw_only=True):
-    """Events that were moved into a bundle."""
+    """Events that were moved to a bundle."""
 
     file: Path
     first_seq: int
     last_seq: int
     kept: int
-    """Events up to the last that stay in the journal: of nodes, and of jobs that are not over."""
+    """Exported events that also stay in the journal: of nodes and of unfinished jobs."""
 
 
 def export_events(
@@ -62,9 +61,9 @@ def export_events(
     header: BundleHeader | None = None,
     digest: str | None = None,
 ) -> Export:
-    """Move events up to `last`, after which a cycle was closed, and keep the fleet as it was.
+    """Move events up to `last`, where a cycle was closed, and save a snapshot at that point.
 
-    `digest` is what that fleet must have, where it is known.
+    `digest` is the expected digest of that fleet, where known.
     """
     store = writer.store
     with store.reading() as connection:
@@ -76,15 +75,15 @@ def export_events(
     _write(store, path, told_in, fleet, last)
     rows = fleet_digest(fleet)
     if digest is not None and digest != rows:
-        raise _broken(last, "it does not follow from the events before it")
+        raise _broken(last, "it does not match the events before it")
     _check_written(path, last - exported, rows)
     retained = _retained(store, last)
     with writer.writing() as connection:
         if exported_until(connection) != exported:
             raise Refused(
                 "compacted-meanwhile",
-                f"somebody else moved events after {exported:,} out of this journal meanwhile",
-                "nothing is lost; ask again",
+                f"another process exported events after {exported:,} from this journal",
+                "no data is lost; try again",
             )
         _record_export(connection, fleet, first, path)
         _delete(connection, last, retained)
@@ -92,7 +91,7 @@ def export_events(
 
 
 def _record_export(connection: Connection, fleet: Fleet, first: int, path: Path) -> None:
-    """Note where events went, and the fleet that those which are left begin with."""
+    """Record the export, and the snapshot that the remaining events start from."""
     row = snapshot_row(fleet)
     last = fleet.version
     connection.execute(delete(SNAPSHOTS).where(SNAPSHOTS.c.seq == last))
@@ -110,7 +109,7 @@ def _record_export(connection: Connection, fleet: Fleet, first: int, path: Path)
 
 
 def _header_for(store: Store, header: BundleHeader, fleet: Fleet, last: int) -> BundleHeader:
-    """Return a header that says who decided, and what the first event meets."""
+    """Return a header with the policy spans and the fleet before the first event."""
     with store.reading() as connection:
         stretches = stretches_from(connection, fleet.version + 1, last)
     base = image_of(fleet) if fleet.version else UNSET
@@ -120,7 +119,7 @@ def _header_for(store: Store, header: BundleHeader, fleet: Fleet, last: int) -> 
 
 
 def _base_fleet(store: Store, exported: int) -> Fleet:
-    """Return the fleet that the first event of an export meets."""
+    """Return the fleet before the first exported event."""
     if not exported:
         return Fleet()
     fleet = fleet_at(store, exported)
@@ -130,7 +129,7 @@ def _base_fleet(store: Store, exported: int) -> Fleet:
 
 
 def _write(store: Store, path: Path, header: BundleHeader, fleet: Fleet, last: int) -> None:
-    """Write the events after those that a fleet has applied, and apply them to it."""
+    """Write the events after the fleet's version, and apply them to it."""
     events: list[Event] = []
     with open_new_bundle(path, header, force=True) as bundle:
         for line in lines_between(store, fleet.version + 1, last):
@@ -147,14 +146,14 @@ def _write(store: Store, path: Path, header: BundleHeader, fleet: Fleet, last: i
 
 
 def _check_written(path: Path, events: int, digest: str) -> None:
-    """Read a bundle from the disk to its end, and see that its name is on the disk as well."""
+    """Read a bundle back to its end, and sync its directory entry."""
     with gzip.open(path) as stream:
         last_row = deque(stream, maxlen=1)
     end = msgspec.json.decode(last_row[0], type=BundleEnd)
     if (end.events, end.fleet) != (events, digest):
         raise InputError(
             "bundle-damaged",
-            f"`{path}` does not read as it was written; nothing was deleted",
+            f"`{path}` differs from what was written; nothing was deleted",
             "check the disk",
             file=str(path),
         )
@@ -166,10 +165,10 @@ def _check_written(path: Path, events: int, digest: str) -> None:
 
 
 def _retained(store: Store, last: int) -> list[int]:
-    """Return the events that tell of jobs that are not over, and of nodes as they stand."""
+    """Return the events of unfinished jobs, and those for the latest state of each node."""
     jobs: dict[str, list[int]] = {}
     nodes: dict[tuple[str, type], int] = {}
-    """The latest of each kind: whichever came last tells how the node stands."""
+    """The latest event of each kind gives the state of the node."""
     tests: list[int] = []
     for seq, event in events_after(store, 0, last):
         if isinstance(event, JobEnded | JobCancelled | JobRefused):
@@ -177,7 +176,7 @@ def _retained(store: Store, last: int) -> list[int]:
         elif (job_id := job_of(event)) is not None:
             jobs.setdefault(job_id, []).append(seq)
         elif isinstance(event, NodeTested):
-            # Later tests are held against the figures of those that were passed.
+            # Later tests are compared with the results of passed ones.
             tests.append(seq)
         elif (node_id := node_of(event)) is not None:
             nodes[node_id, type(event)] = seq
@@ -193,7 +192,7 @@ def _delete(connection: Connection, last: int, retained: Sequence[int]) -> None:
         connection.execute(delete(EVENTS).where(*between, EVENTS.c.seq.not_in(some)))
         low = some[-1]
     connection.execute(delete(EVENTS).where(EVENTS.c.seq > low, EVENTS.c.seq <= last))
-    # The newest stays: it says where the next number begins, and which orders are closed.
+    # The newest stays: it gives the next number, and shows which orders are closed.
     newest = connection.execute(select(func.max(CYCLES.c.number))).scalar() or 0
     connection.execute(delete(CYCLES).where(CYCLES.c.after_seq <= last, CYCLES.c.number < newest))
     connection.execute(delete(SNAPSHOTS).where(SNAPSHOTS.c.seq < last))
@@ -206,6 +205,6 @@ def _delete(connection: Connection, last: int, retained: Sequence[int]) -> None:
 def _broken(seq: int, why: str) -> InputError:
     return InputError(
         "snapshot-broken",
-        f"nothing was exported: the snapshot after event {seq:,} does not hold: {why}",
-        "check the disk; a new snapshot will do, or a backup",
+        f"nothing was exported: the snapshot after event {seq:,} is not intact: {why}",
+        "check the disk; a new snapshot fixes this, or restore a backup",
     )

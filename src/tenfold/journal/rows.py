@@ -1,4 +1,4 @@
-"""What read tables tell: jobs, their attempts and nodes, as they stand."""
+"""Rows of the read tables: the current state of jobs, attempts and nodes."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ _FOREMOST: tuple[JobState, ...] = (
     *("running", "starting", "stopping", "pending"),
     *("failed", "cancelled", "succeeded"),
 )
-"""The state of an array is the first of these that a member is in."""
+"""The state of an array is the first of these that any member is in."""
 
 STATE_OF: dict[JobStatus, JobState] = {
     "completed": "succeeded",
@@ -25,34 +25,34 @@ STATE_OF: dict[JobStatus, JobState] = {
 
 
 class JobRow(Struct, frozen=True, kw_only=True):
-    """One job as it stands."""
+    """The current state of one job."""
 
     id: JobId
     seq: int
-    """The event that submitted it: newer jobs have larger ones."""
+    """The event that submitted it: increases with submission order."""
     number: int
-    """What it was given at admission."""
+    """The number assigned at admission."""
     team: str
     user_name: str
     name: str
     state: JobState
     reason: str = ""
-    """Why it stands where it stands, as a code; empty where there is nothing to say."""
+    """Code of the reason for its state; empty if there is none."""
     fields: Mapping[str, Value] = {}
-    """What the reason is about."""
+    """Fields of the reason."""
     sentence: str = ""
-    """The reason as prose, where it was written before reasons had fields."""
+    """The reason as text, in rows from before reasons had fields."""
     gpus_milli: int
     submitted_ms: int
     changed_ms: int
     changed_seq: int
     """The last event that changed it."""
     attempts: int = 0
-    """Starts that were ordered so far."""
+    """Starts ordered so far."""
 
 
 class AttemptRow(Struct, frozen=True, kw_only=True):
-    """One start that was ordered, and what became of it."""
+    """One ordered start, and its outcome."""
 
     job_id: JobId
     number: int
@@ -61,78 +61,78 @@ class AttemptRow(Struct, frozen=True, kw_only=True):
     ended_ms: int | None = None
     nodes: tuple[NodeId, ...] = ()
     nodes_next: tuple[NodeId, ...] | None = None
-    """Where it will run once a resize that was ordered is done."""
+    """Its nodes after a resize that is in progress."""
     exit_code: int | None = None
     reason: str = ""
     """How it ended: `completed`, `preempted`, `node-lost`, the code of a refusal ..."""
 
 
 class NodeRow(Struct, frozen=True, kw_only=True):
-    """One node as it stands."""
+    """The current state of one node."""
 
     id: NodeId
     seq: int
-    """The event with which it joined."""
+    """The event that added it."""
     site: str
     pool: str
     accelerator: str
     gpus: int
     state: NodeState
     cause: str = ""
-    """Why it was lost or takes no work, where that was said; a code where there is one."""
+    """Why it is down or cordoned, where known; usually a code."""
     changed_ms: int
     fields: Mapping[str, Value] = {}
-    """What the cause is about, where it is a code."""
+    """Fields of the cause, where it is a code."""
     sentence: str = ""
-    """The cause as prose, where it was written before reasons had fields."""
+    """The cause as text, in rows from before reasons had fields."""
     acceptance: Acceptance | None = None
-    """How it did in its acceptance test; None where it had none."""
+    """Result of its acceptance test; None if it was not tested."""
 
 
 class KeyRow(Struct, frozen=True, kw_only=True):
-    """A request that was admitted under a key."""
+    """An admitted request with an idempotency key."""
 
     team: str
     key: str
     digest: str
     number: int
-    """That of the first job."""
+    """Number of the first job."""
     at_ms: int
 
 
 class JobWithAttempts(Struct, frozen=True, kw_only=True):
-    """A job with all its attempts, the first one first."""
+    """A job with all its attempts, oldest first."""
 
     job: JobRow
     attempts: tuple[AttemptRow, ...] = ()
 
 
 class ArraySummary(Struct, frozen=True, kw_only=True):
-    """An array in few words."""
+    """Summary of an array."""
 
     first: JobRow
-    """The first member that is known: all of them were handed in as one."""
+    """The first known member: all were submitted together."""
     states: dict[JobState, int]
-    """How many members stand in each state that has any."""
+    """Number of members in each state that has any."""
     failed: tuple[JobId, ...] = ()
-    """The first of those that failed."""
+    """The first failed members."""
 
     @property
     def count(self) -> int:
-        """How many members are known."""
+        """Number of known members."""
         return sum(self.states.values())
 
     @property
     def state(self) -> JobState:
-        """Where the whole stands: it is over once all are, and succeeds if all do."""
+        """State of the array: it ends when all members end, and succeeds if all do."""
         return next(state for state in _FOREMOST if state in self.states)
 
 
 class WriterRow(Struct, frozen=True, kw_only=True):
-    """One who wrote the journal; a cycle that its successor did not find closed was cut off."""
+    """One writer of the journal; a cycle that its successor found open was cut off."""
 
     epoch: int
     first_seq: int
-    """The first event that it could write."""
+    """The first event it could write."""
     holder: str
     taken_ms: int

@@ -1,7 +1,7 @@
-"""Come back after a stop: the newest snapshot that holds, and the events that came after it.
+"""Restart from a snapshot: the newest intact one, plus the events after it.
 
-A snapshot saves time and is never the truth. It is unpacked, made into a fleet, and the fleet
-must have the digest that was noted; one that has not is passed over with a warning.
+A snapshot only saves time; the events are authoritative. A loaded snapshot must match its recorded
+digest; one that does not is skipped with a warning.
 """
 
 import zlib
@@ -26,26 +26,26 @@ from tenfold.model.fleet.finding import Finding
 from tenfold.model.units import Millis
 
 EVERY = 50_000
-"""Events from one snapshot to the next: reading that many again takes about a second."""
+"""Events between snapshots: reading this many takes about a second."""
 KEPT = 3
-"""Snapshots that are kept: one may be broken."""
+"""Snapshots kept: one may be damaged."""
 
 _IMAGE = msgspec.json.Decoder(FleetImage)
 
 
 class Restored(Struct, frozen=True, kw_only=True):
-    """A fleet as the journal tells of it."""
+    """A fleet restored from the journal."""
 
     fleet: Fleet
     seq: int
-    """The last event that was applied."""
+    """The last event applied."""
     snapshot_seq: int
-    """The snapshot it began with; 0 means that it began with nothing."""
+    """The snapshot it started from; 0 means none."""
     warnings: tuple[Finding, ...] = ()
 
 
 class Snapshotter:
-    """A witness that saves a snapshot every so many events."""
+    """A witness that saves a snapshot at an interval of events."""
 
     def __init__(self, writer: JournalWriter, *, every: int = EVERY) -> None:
         self._writer = writer
@@ -53,14 +53,14 @@ class Snapshotter:
         self._last = newest_snapshot(writer.store)
 
     def cycle(self, fleet: Fleet, now_ms: Millis, decider: Decider, decision: Decision) -> None:
-        """Save the fleet where the last snapshot is old enough."""
+        """Save a snapshot if the last one is old enough."""
         if fleet.version - self._last >= self._every:
             save_snapshot(self._writer, fleet)
             self._last = fleet.version
 
 
 def save_snapshot(writer: JournalWriter, fleet: Fleet) -> None:
-    """Keep the fleet as it is after the last event, and let go of old snapshots."""
+    """Save a snapshot after the last event, and delete old ones."""
     assert fleet.version == writer.seq, (
         f"the fleet has applied {fleet.version} events, the journal holds {writer.seq}"
     )
@@ -71,28 +71,28 @@ def save_snapshot(writer: JournalWriter, fleet: Fleet) -> None:
         kept = connection.execute(
             select(SNAPSHOTS.c.seq).order_by(SNAPSHOTS.c.seq.desc()).limit(KEPT)
         ).scalars()
-        # The one that the events begin with stays: nothing else tells of what came before.
+        # The snapshot before the first event stays: nothing else records what came before it.
         retained = [*kept, exported_until(connection)]
         connection.execute(delete(SNAPSHOTS).where(SNAPSHOTS.c.seq.not_in(retained)))
 
 
 def snapshot_row(fleet: Fleet) -> dict[str, Any]:
-    """Return what the table holds of a fleet."""
+    """Return the table row for a fleet."""
     body = zlib.compress(msgspec.json.encode(image_of(fleet)), 1)
     return {"seq": fleet.version, "digest": fleet_digest(fleet), "body": body}
 
 
 def restore(store: Store, base: Fleet | None = None) -> Restored:
-    """Return the fleet after the last event; never start from what cannot be checked.
+    """Return the fleet after the last event, using only what can be verified.
 
-    `base` is a fleet from exported bundles, for a journal whose snapshots are all broken.
+    `base` is a fleet from exported bundles, for a journal whose snapshots are all damaged.
     """
     while True:
         exported = _exported(store)
         try:
             return _restored(store, base)
         except InputError:
-            # Old events may be moved out at this moment, and with them what it began with.
+            # A compaction may have just replaced the snapshot it started from.
             if _exported(store) == exported:
                 raise
 
@@ -114,27 +114,27 @@ def _restored(store: Store, base: Fleet | None) -> Restored:
     if base_seq < exported:
         raise InputError(
             "journal-begins-late",
-            f"events up to {exported:,} were exported, and no snapshot of the journal holds",
-            "give the fleet that the exported bundles tell of, or restore a backup",
+            f"events up to {exported:,} were exported, and the journal has no intact snapshot",
+            "restore a backup, or import the exported bundles",
         )
     _apply_rest(store, fleet)
     return Restored(fleet=fleet, seq=fleet.version, snapshot_seq=base_seq, warnings=tuple(warnings))
 
 
 def snapshots_of(connection: Connection) -> Sequence[int]:
-    """Return the events after which there is a snapshot, the newest first."""
+    """Return the events after which there is a snapshot, newest first."""
     query = select(SNAPSHOTS.c.seq).order_by(SNAPSHOTS.c.seq.desc())
     return list(connection.execute(query).scalars())
 
 
 def newest_snapshot(store: Store) -> int:
-    """Return the event that the newest snapshot follows, 0 where there is none."""
+    """Return the event of the newest snapshot; 0 if there is none."""
     with store.reading() as connection:
         return next(iter(snapshots_of(connection)), 0)
 
 
 def exported_until(connection: Connection) -> int:
-    """Return the last event that was moved into a bundle, 0 where none was."""
+    """Return the last exported event; 0 if there is none."""
     return connection.execute(select(func.max(EXPORTS.c.last_seq))).scalar() or 0
 
 
@@ -148,15 +148,15 @@ def fleet_at(store: Store, seq: int) -> Fleet | str:
     with store.reading() as connection:
         row = connection.execute(select(SNAPSHOTS).where(SNAPSHOTS.c.seq == seq)).one_or_none()
     if row is None:
-        return "there is none"
+        return "it does not exist"
     try:
         fleet = fleet_from(_IMAGE.decode(zlib.decompress(row.body)))
     except (zlib.error, msgspec.DecodeError, RecursionError) as error:
         return str(error)
     if fleet.version != seq:
-        return f"it is of a fleet after {fleet.version:,} events"
+        return f"it is of event {fleet.version:,}"
     if fleet_digest(fleet) != row.digest:
-        return "its digest is not that of the fleet it holds"
+        return "its digest does not match its content"
     return fleet
 
 
@@ -167,8 +167,8 @@ def _load_snapshot(store: Store, seq: int, end: int, warnings: list[Finding]) ->
     warnings.append(
         Finding(
             code="snapshot-broken",
-            message=f"the snapshot after event {seq:,} was passed over: {found}",
-            hint="nothing is lost, the restart takes longer; check the disk",
+            message=f"skipped the snapshot after event {seq:,}: {found}",
+            hint="no data is lost, but the restart takes longer; check the disk",
             severity="warning",
         )
     )
@@ -181,14 +181,14 @@ def _apply_rest(store: Store, fleet: Fleet) -> None:
         if first != fleet.version + 1 or last - first + 1 != len(page):
             raise InputError(
                 "journal-gap",
-                f"events are missing from the journal after event {fleet.version:,}",
-                "restore the journal from a backup; it is not meant to be changed by hand",
+                f"events after event {fleet.version:,} are missing from the journal",
+                "restore the journal from a backup; do not edit it manually",
             )
         try:
             fleet.apply_all([event for _, event in page])
         except (KeyError, AssertionError) as error:
             raise InputError(
                 "impossible-fact",
-                f"one of the events {first:,} to {last:,} cannot have happened: {error}",
-                "restore the journal from a backup; it is not meant to be changed by hand",
+                f"one of the events {first:,} to {last:,} contradicts earlier ones: {error}",
+                "restore the journal from a backup; do not edit it manually",
             ) from None

@@ -1,8 +1,8 @@
-"""Open a journal by its address, and say who may write.
+"""Open a journal by its URL or file, and manage the writer's lease.
 
-SQLite runs in WAL mode with `synchronous=FULL`: a commit returns when the disk has it, and
-readers never wait for the writer. PostgreSQL is asked for the same. A database that is older
-than this program is brought up to date before anything is read.
+SQLite runs in WAL mode with `synchronous=FULL`: a commit returns when it is on disk, and readers
+never wait for the writer. PostgreSQL is configured the same way. An older database is upgraded
+before anything is read.
 """
 
 from collections.abc import Callable, Generator
@@ -30,9 +30,9 @@ from tenfold.journal.tables import EVENTS, EXPORTS, LEASE, WRITERS
 from tenfold.model.errors import InputError, Refused, Unreachable
 
 WAIT_MS = 30_000
-"""How long one writer waits for another, a backup or an upgrade: longer means trouble."""
+"""How long a writer waits for another writer, a backup or an upgrade."""
 WAL_BYTES_LEFT = 64 << 20
-"""To this the write-ahead file shrinks once its pages are in the database."""
+"""Size that the write-ahead log shrinks to after a checkpoint."""
 
 TIMEOUTS = {
     "connect_timeout": "10",
@@ -41,7 +41,7 @@ TIMEOUTS = {
     "keepalives_count": "3",
     "tcp_user_timeout": "30000",
 }
-"""How long PostgreSQL may be silent: in seconds, and the last one in milliseconds."""
+"""Network timeouts for PostgreSQL: in seconds, the last one in milliseconds."""
 WRITES = {"tenfold_writes": True}
 REPEATABLE_READ = {"isolation_level": "REPEATABLE READ"}
 
@@ -53,31 +53,31 @@ class Store:
         self.engine = engine
         self.dialect = engine.dialect.name
         self.writes_since_s: float | None = None
-        """Since when a transaction that writes has not come to its end, by the monotonic clock."""
+        """Start of the current write transaction, on the monotonic clock; None if there is none."""
 
     @property
     def name(self) -> str:
-        """Its address, without a password."""
+        """Its URL, without the password."""
         return self.engine.url.render_as_string(hide_password=True)
 
     @property
     def file(self) -> Path | None:
-        """Where it lies, for SQLite."""
+        """The database file, for SQLite."""
         name = self.engine.url.database
         return Path(name) if self.dialect == "sqlite" and name else None
 
     @contextmanager
     def reading(self) -> Generator[Connection, None, None]:
-        """Give a connection that sees one moment, however many questions it is asked."""
+        """Yield a connection that sees one consistent state across queries."""
         with _database_errors(self.name), self.engine.connect() as plain:
-            # SQLite's readers see one moment anyway.
+            # SQLite readers see one consistent state anyway.
             options = REPEATABLE_READ if self.dialect == "postgresql" else {}
             with plain.execution_options(**options) as connection, connection.begin():
                 yield connection
 
     @contextmanager
     def writing(self) -> Generator[Connection, None, None]:
-        """Give a connection whose changes are on the disk when the block ends, or not made."""
+        """Yield a connection whose changes are on disk when the block ends, or rolled back."""
         self.writes_since_s = monotonic()
         try:
             with (
@@ -89,30 +89,30 @@ class Store:
             self.writes_since_s = None
 
     def close(self) -> None:
-        """Let go of every connection."""
+        """Close all connections."""
         self.engine.dispose()
 
 
 def open_store(
     where: str | Path, *, connect: Callable[[], Any] | None = None, upgrades: bool = True
 ) -> Store:
-    """Open a journal by URL or by the path of its file, and bring it up to date.
+    """Open a journal by URL or file, and upgrade it.
 
-    `connect` takes the place of the driver's own way to connect. Whoever only reads leaves an
-    older journal as it is.
+    `connect` replaces the driver's own connect function. Readers pass `upgrades=False` to leave an
+    older journal unchanged.
     """
     url = _url(where)
     engine_options: dict[str, Any] = {} if connect is None else {"creator": connect}
     if url.get_backend_name() == "postgresql":
-        # Connections are cut by restarts and by firewalls; it is noticed before one is used.
+        # Restarts and firewalls cut connections; check before use.
         engine_options["pool_pre_ping"] = True
     try:
         engine = create_engine(_with_limits(url), **engine_options)
     except (ImportError, NoSuchModuleError) as error:
         raise InputError(
             "journal-driver",
-            f"a journal at `{url.drivername}` cannot be opened here: {error}",
-            "for PostgreSQL install `tenfold[postgres]`; others are not supported",
+            f"cannot open a journal at `{url.drivername}`: {error}",
+            "for PostgreSQL install `tenfold[postgres]`; other databases are not supported",
         ) from None
     if engine.dialect.name == "sqlite":
         _configure_sqlite(engine)
@@ -123,7 +123,7 @@ def open_store(
         with store.reading() as connection:
             found = revision_of(connection)
             if not found and store.dialect == "sqlite" and inspect(connection).get_table_names():
-                # A database server may well have tables of others; a file is one program's.
+                # A database server may have other tables; a file should not.
                 raise _no_journal(store.name)
         if found != HEAD and (upgrades or found > HEAD or not found):
             if not (upgrades or found):
@@ -139,13 +139,13 @@ def open_store(
 def _no_journal(name: str) -> InputError:
     return InputError(
         "not-a-journal",
-        f"`{name}` is a database without a journal in it",
-        "name the state folder, the journal file or the URL that a control plane was given",
+        f"`{name}` is a database without a journal",
+        "use the state directory, journal file or URL of a control plane",
     )
 
 
 def take_lease(store: Store, holder: str, now_ms: int) -> int:
-    """Become the writer and return the epoch; whoever wrote before is shut out."""
+    """Become the writer and return the epoch; the previous writer is locked out."""
     with _database_errors(store.name), store.writing() as connection:
         held = connection.execute(select(LEASE.c.epoch).with_for_update()).scalar()
         epoch = (held or 0) + 1
@@ -159,18 +159,18 @@ def take_lease(store: Store, holder: str, now_ms: int) -> int:
 
 
 def check_epoch(connection: Connection, epoch: int) -> None:
-    """Refuse a writer that another has followed; the answer holds until the commit."""
+    """Reject a writer that was superseded; the check holds until the commit."""
     row = connection.execute(select(LEASE.c.epoch, LEASE.c.holder).with_for_update()).one()
     if row.epoch != epoch:
         raise Refused(
             "lease-lost",
-            f"`{row.holder}` writes this journal now, in epoch {row.epoch}; this was {epoch}",
-            "stop this controller: the other one has taken over",
+            f"`{row.holder}` took over this journal in epoch {row.epoch}; this writer had {epoch}",
+            "stop this control plane: the other one is active",
         )
 
 
 def last_seq(connection: Connection) -> int:
-    """Return the number of the latest event, 0 where there is none."""
+    """Return the number of the last event; 0 if there is none."""
     found = connection.execute(select(func.max(EVENTS.c.seq))).scalar() or 0
     return max(found, connection.execute(select(func.max(EXPORTS.c.last_seq))).scalar() or 0)
 
@@ -182,8 +182,8 @@ def _url(where: str | Path) -> URL:
         if not path.parent.is_dir():
             raise InputError(
                 "no-such-folder",
-                f"there is no folder `{path.parent}` for the journal `{path.name}`",
-                "make the folder first",
+                f"the folder `{path.parent}` for the journal `{path.name}` does not exist",
+                "create the folder first",
                 file=text,
             )
         return URL.create("sqlite", database=text)
@@ -199,10 +199,10 @@ def _url(where: str | Path) -> URL:
 
 
 def _with_limits(url: URL) -> URL:
-    """Return an address under which a database that has gone silent is noticed in time.
+    """Return the URL with timeouts, so that a dead connection is noticed in time.
 
-    What the address says itself comes first. Without these, a cable that was pulled would hold
-    up the loop for as long as the kernel has patience, which is hours.
+    Options in the URL take precedence. Without timeouts, a broken network link would block the loop
+    for hours.
     """
     if url.get_backend_name() != "postgresql":
         return url
@@ -212,15 +212,15 @@ def _with_limits(url: URL) -> URL:
 def _unknown(scheme: str) -> InputError:
     return InputError(
         "journal-driver",
-        f"`{scheme}` is not a kind of journal",
-        "give the path of a file, or an address that begins with postgresql://",
+        f"`{scheme}` is not a supported journal URL scheme",
+        "use a file path, or a URL that starts with postgresql://",
     )
 
 
 def _configure_sqlite(engine: Engine) -> None:
     @event.listens_for(engine, "connect")
     def _(connection: Any, record: object) -> None:  # pyright: ignore[reportUnusedFunction]
-        # The driver's own idea of when a transaction begins is too late for a writer.
+        # By default the driver begins a transaction too late for a writer.
         connection.isolation_level = None
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout={WAIT_MS}")
@@ -231,8 +231,8 @@ def _configure_sqlite(engine: Engine) -> None:
         if mode != "wal":
             raise InputError(
                 "journal-without-wal",
-                f"SQLite cannot keep a write-ahead log at `{engine.url.database}`",
-                "put the journal on a local disk: network file systems cannot share its memory",
+                f"SQLite cannot use a write-ahead log at `{engine.url.database}`",
+                "put the journal on a local disk: network file systems do not support it",
             )
 
     @event.listens_for(engine, "begin")
@@ -244,7 +244,7 @@ def _configure_sqlite(engine: Engine) -> None:
 def _configure_postgresql(engine: Engine) -> None:
     @event.listens_for(engine, "connect")
     def _(connection: Any, record: object) -> None:  # pyright: ignore[reportUnusedFunction]
-        # A server may be set up to answer before its disk has it.
+        # A server may be configured to confirm commits before they are on disk.
         connection.execute("SET synchronous_commit TO on")
         connection.execute(f"SET lock_timeout TO {WAIT_MS}")
         connection.commit()
@@ -252,18 +252,18 @@ def _configure_postgresql(engine: Engine) -> None:
 
 @contextmanager
 def _database_errors(name: str) -> Generator[None, None, None]:
-    """Say in one sentence what a database says in many."""
+    """Turn a database error into one short error."""
     try:
         yield
     except SQLAlchemyError as error:
         raise Unreachable(
             "journal-unreachable",
-            f"the journal `{name}` does not answer: {reason_of(error)}",
-            "check that the file or server is there and that this user may use it",
+            f"cannot reach the journal `{name}`: {reason_of(error)}",
+            "check that the file or server exists and that this user has access",
         ) from error
 
 
 def reason_of(error: SQLAlchemyError) -> str:
-    """Return the first line of what the driver said."""
+    """Return the first line of the driver's error."""
     cause = getattr(error, "orig", None) or error
     return str(cause).strip().split("\n", 1)[0] or type(cause).__name__

@@ -1,4 +1,4 @@
-"""Find requests by the key they were made under: the one that is asked for, or the latest."""
+"""Find requests by idempotency key."""
 
 from sqlalchemy import select
 
@@ -8,7 +8,7 @@ from tenfold.journal.tables import SUBMIT_KEYS
 
 
 def find_key(store: Store, team: str, key: str) -> KeyRow | None:
-    """Return the request of a team that was admitted under a key; None where none was."""
+    """Return the request of a team with a key; None if there is none."""
     named = (SUBMIT_KEYS.c.team == team, SUBMIT_KEYS.c.key == key)
     with store.reading() as connection:
         row = connection.execute(select(SUBMIT_KEYS).where(*named)).mappings().one_or_none()
@@ -16,7 +16,7 @@ def find_key(store: Store, team: str, key: str) -> KeyRow | None:
 
 
 def latest_keys(store: Store, most: int) -> list[KeyRow]:
-    """Return the latest requests that had a key, the oldest of them first."""
+    """Return the latest requests with a key, oldest first."""
     query = select(SUBMIT_KEYS).order_by(SUBMIT_KEYS.c.at_ms.desc()).limit(most)
     with store.reading() as connection:
         rows = [KeyRow(**row) for row in connection.execute(query).mappings()]

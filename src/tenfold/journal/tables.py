@@ -1,8 +1,7 @@
-"""The tables of a journal: events are the truth, and the rest is derived or saves time.
+"""The tables of a journal: events are authoritative, and the rest is derived or saves time.
 
-Types are those that SQLite and PostgreSQL both have. Lists stand as JSON text, so that any
-tool reads them. How a database comes to have these tables is told by the migrations; a test
-compares the two.
+Types are those that SQLite and PostgreSQL share. Lists are JSON text, so any tool can read them.
+The migrations create these tables; a test compares the two.
 """
 
 from sqlalchemy import (
@@ -18,7 +17,7 @@ from sqlalchemy import (
 )
 
 LONG = BigInteger().with_variant(Integer, "sqlite")
-"""64 bits on both: SQLite's row ids are of the type INTEGER and no other."""
+"""64 bits on both: SQLite row ids must have the type INTEGER."""
 
 METADATA = MetaData()
 
@@ -30,7 +29,7 @@ EVENTS = Table(
     Column("kind", Text, nullable=False),
     Column("body", Text, nullable=False),
 )
-"""Every fact in the order in which it was taken; `seq` counts from 1 without gaps."""
+"""Every event in order; `seq` counts from 1 without gaps."""
 
 CYCLES = Table(
     "cycles",
@@ -42,7 +41,7 @@ CYCLES = Table(
     Column("body", Text, nullable=False),
     Index("cycles_by_seq", "after_seq"),
 )
-"""The decision log: each cycle with the event that it followed. Its orders stand there."""
+"""The decision log: each cycle with the event it followed. Its orders are events."""
 
 SNAPSHOTS = Table(
     "snapshots",
@@ -51,7 +50,7 @@ SNAPSHOTS = Table(
     Column("digest", Text, nullable=False),
     Column("body", LargeBinary, nullable=False),
 )
-"""The fleet after an event, packed, with the digest that it must have when unpacked."""
+"""The fleet after an event, compressed, with its expected digest."""
 
 LEASE = Table(
     "lease",
@@ -61,7 +60,7 @@ LEASE = Table(
     Column("holder", Text, nullable=False),
     Column("taken_ms", LONG, nullable=False),
 )
-"""One row: who may write. Whoever comes next counts the epoch up and shuts out the last."""
+"""One row: the current writer. The next writer increments the epoch, which locks out this one."""
 
 WRITERS = Table(
     "writers",
@@ -71,7 +70,7 @@ WRITERS = Table(
     Column("holder", Text, nullable=False),
     Column("taken_ms", LONG, nullable=False),
 )
-"""Where each writer began: a cycle that was cut off by a crash ends there."""
+"""First event of each writer: a cycle interrupted by a crash ends there."""
 
 POLICIES = Table(
     "policies",
@@ -81,7 +80,7 @@ POLICIES = Table(
     Column("first_cycle", LONG, nullable=False),
     Column("body", Text, nullable=False),
 )
-"""Which policy each writer decided by, from which event and which cycle on."""
+"""The policy of each writer, and its first event and cycle."""
 
 JOBS = Table(
     "jobs",
@@ -105,7 +104,7 @@ JOBS = Table(
     Index("jobs_by_team", "team", "seq"),
     Index("jobs_by_state", "state", "seq"),
 )
-"""Read table: every job as it stands. `seq` is that of its submission."""
+"""Read table: the current state of every job. `seq` is that of its submission."""
 
 ATTEMPTS = Table(
     "attempts",
@@ -121,7 +120,7 @@ ATTEMPTS = Table(
     Column("reason", Text, nullable=False),
     PrimaryKeyConstraint("job_id", "number"),
 )
-"""Read table: every start that was ordered, and what became of it."""
+"""Read table: every ordered start and its outcome."""
 
 NODES = Table(
     "nodes",
@@ -139,7 +138,7 @@ NODES = Table(
     Column("acceptance", Text),
     Column("fields", Text),
 )
-"""Read table: every node that ever joined, as it stands."""
+"""Read table: the current state of every node that ever joined."""
 
 EXPORTS = Table(
     "exports",
@@ -150,7 +149,7 @@ EXPORTS = Table(
     Column("file", Text, nullable=False),
     Column("digest", Text, nullable=False),
 )
-"""Which events were moved into which bundle, and the fleet's digest after the last of them."""
+"""Which events were moved to which bundle, and the digest of the fleet after the last one."""
 
 TOKENS = Table(
     "tokens",
@@ -166,9 +165,9 @@ TOKENS = Table(
     Column("last_used", LONG),
     Index("tokens_by_digest", "digest", unique=True),
 )
-"""Who may ask: the SHA-256 of each token, never the token. `last_used` is a day since 1970.
+"""Tokens: the SHA-256 of each, never the token. `last_used` is in days since 1970.
 
-It is neither a fact of the fleet nor derived from one, so no replay or bundle carries it.
+Not derived from events, so no replay or bundle contains it.
 """
 
 SUBMIT_KEYS = Table(
@@ -182,7 +181,7 @@ SUBMIT_KEYS = Table(
     PrimaryKeyConstraint("team", "key"),
     Index("submit_keys_by_time", "at_ms"),
 )
-"""Read table: requests of the last day by the key they were made under.
+"""Read table: requests of the last day by idempotency key.
 
-`number` is that of the first job that a request admitted: the others follow it.
+`number` is that of the first job of a request; the others follow it.
 """

@@ -1,7 +1,7 @@
-"""Whether a journal can be written now: asked once, before anybody is told where to ask.
+"""Check at startup that a journal can be written.
 
-A writer waits for half a minute for another, which is right while it serves. Whoever starts a
-control plane is told sooner.
+A writer waits half a minute for another one, which is right while it serves. At startup the error
+comes sooner.
 """
 
 from typing import Any
@@ -12,11 +12,11 @@ from tenfold.journal.store import WAIT_MS, Store, reason_of
 from tenfold.model.errors import Unreachable
 
 LOCK_MS = 5_000
-"""How long another may hold the journal at the start: a commit takes milliseconds."""
+"""How long another process may hold the lock at startup: a commit takes milliseconds."""
 
 
 def check_usable(store: Store) -> None:
-    """Raise where SQLite's file may not be written, or another program holds it; change nothing."""
+    """Raise if the SQLite file is not writable or is locked by another process; change nothing."""
     if store.dialect != "sqlite":
         return
     try:
@@ -28,7 +28,7 @@ def check_usable(store: Store) -> None:
     except SQLAlchemyError as error:
         raise _unusable(store, reason_of(error)) from None
     except Exception as error:
-        # What the driver raises is not known here by name, nor need it be.
+        # The driver's exceptions are not imported here.
         raise _unusable(store, str(error)) from None
 
 
@@ -46,11 +46,11 @@ def _unusable(store: Store, said: str) -> Unreachable:
     if "locked" in said:
         return Unreachable(
             "journal-locked",
-            f"another program has held the journal `{store.name}` for {LOCK_MS // 1_000} s: {said}",
-            "end what writes it (`fuser` names it), and start again; jobs that run go on meanwhile",
+            f"another process locks the journal `{store.name}` for {LOCK_MS // 1_000} s: {said}",
+            "stop that process (`fuser` finds it) and start again; running jobs are not affected",
         )
     return Unreachable(
         "journal-unwritable",
-        f"the journal `{store.name}` cannot be written: {said}",
-        "let this user write the file and its folder, or free the disk; jobs that run go on",
+        f"cannot write to the journal `{store.name}`: {said}",
+        "make the file and its folder writable, or free disk space; running jobs are not affected",
     )

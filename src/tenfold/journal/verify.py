@@ -1,6 +1,6 @@
-"""Check a journal from end to end: what it holds follows from its events, and none is missing.
+"""Verify a journal: no event is missing, and everything else matches the events.
 
-It only reads, and a control plane may go on writing meanwhile: all is compared as of one moment.
+It only reads, and a control plane may keep writing: everything is compared at one point in time.
 """
 
 import gzip
@@ -28,14 +28,14 @@ from tenfold.model.errors import InputError, TenfoldError
 from tenfold.model.fleet.finding import Finding
 
 NAMED_MAX = 20
-"""Rows of a table that are named; a journal with more wrong is told by its count."""
+"""Rows listed per table; further ones are only counted."""
 REPAIR_HINT = (
     "restore a backup, or build the tables anew; the journal is not meant to be changed by hand"
 )
 
 
 class VerifyResult(Struct, frozen=True, kw_only=True):
-    """What was checked, and what was found wrong."""
+    """What was checked, and the findings."""
 
     events: int
     last_seq: int
@@ -47,16 +47,16 @@ class VerifyResult(Struct, frozen=True, kw_only=True):
 
     @property
     def is_valid(self) -> bool:
-        """Whether nothing is wrong; a warning is not."""
+        """Whether there are no errors; warnings are allowed."""
         return all(one.severity == "warning" for one in self.findings)
 
 
 class _JournalState(Struct, frozen=True, kw_only=True):
-    """What the journal says of itself, all at one moment."""
+    """Contents of the journal at one point in time."""
 
     last: int
     exported: int
-    """The last event that was moved out."""
+    """The last exported event."""
     snapshots: tuple[int, ...]
     exports: tuple[tuple[int, int, str, str], ...]
     jobs: dict[str, Struct]
@@ -65,13 +65,13 @@ class _JournalState(Struct, frozen=True, kw_only=True):
 
 
 def verify(store: Store) -> VerifyResult:
-    """Return what holds and what does not."""
+    """Return what was checked and what is wrong."""
     while True:
         with store.reading() as connection:
             exported = exported_until(connection)
         found = _verified(store)
         with store.reading() as connection:
-            # Events that were moved out meanwhile would be told as missing.
+            # Events exported meanwhile would be reported as missing.
             if found.is_valid or exported_until(connection) == exported:
                 return found
 
@@ -122,7 +122,7 @@ def _read_state(connection: Connection) -> _JournalState:
 def _events(
     store: Store, state: _JournalState, update: ReadTableUpdate, findings: list[Finding]
 ) -> int:
-    """Apply every event, stop at what cannot be, and compare with each snapshot on the way."""
+    """Apply every event, stop at a contradiction, and compare each snapshot on the way."""
     count, fleet = 0, _base_fleet(store, state, findings)
     left = deque(sorted(seq for seq in state.snapshots if state.exported < seq <= state.last))
     try:
@@ -139,7 +139,9 @@ def _events(
             _check_no_gap(fleet, state.last + 1)
     except (KeyError, AssertionError) as error:
         at = fleet.version + 1 if fleet is not None else count
-        findings.append(_error("impossible-fact", f"event {at:,} cannot have happened: {error}"))
+        findings.append(
+            _error("impossible-fact", f"event {at:,} contradicts earlier ones: {error}")
+        )
     except TenfoldError as error:
         findings.append(_error(error.code, error.message))
     return count
@@ -147,7 +149,7 @@ def _events(
 
 def _check_no_gap(fleet: Fleet, seq: int) -> None:
     if seq != fleet.version + 1:
-        said = f"events are missing after event {fleet.version:,}"
+        said = f"events after event {fleet.version:,} are missing"
         raise InputError("journal-gap", said, REPAIR_HINT)
 
 
@@ -165,15 +167,15 @@ def _base_fleet(store: Store, state: _JournalState, findings: list[Finding]) -> 
 def _check_snapshot(store: Store, seq: int, fleet: Fleet, findings: list[Finding]) -> None:
     found = fleet_at(store, seq)
     if isinstance(found, str):
-        said = f"the snapshot after event {seq:,} is broken: {found}"
+        said = f"the snapshot after event {seq:,} is damaged: {found}"
     elif fleet_digest(found) != fleet_digest(fleet):
-        said = f"the snapshot after event {seq:,} does not follow from the events before it"
+        said = f"the snapshot after event {seq:,} does not match the events before it"
         findings.append(_error("snapshot-broken", said))
         return
     else:
         return
-    # It saves time and is never the truth.
-    hint = "nothing is lost, the restart takes longer; check the disk"
+    # A snapshot only saves time; the events are authoritative.
+    hint = "no data is lost, but the restart takes longer; check the disk"
     findings.append(Finding(code="snapshot-broken", message=said, hint=hint, severity="warning"))
 
 
@@ -189,7 +191,7 @@ def _compare(
         if _without_text(stored.get(key)) != _without_text(derived.get(key))
     ]
     for key in wrong[:NAMED_MAX]:
-        said = f"{what} `{key}` does not stand in its table as the events tell"
+        said = f"{what} `{key}` in its table does not match the events"
         findings.append(_error("read-table-differs", said))
     if len(wrong) > NAMED_MAX:
         said = f"{len(wrong) - NAMED_MAX:,} more rows of {what}s differ"
@@ -197,15 +199,15 @@ def _compare(
 
 
 def _without_text(row: Struct | None) -> Struct | None:
-    """Leave out what an older version may have said in other words; the code beside it counts."""
+    """Drop text that an older version may have worded differently; the code is compared."""
     return replace(row, fields={}, sentence="") if isinstance(row, JobRow | NodeRow) else row
 
 
 def _bundle_is_valid(export: tuple[int, int, str, str], findings: list[Finding]) -> bool:
     first, last, file, digest = export
     if not Path(file).exists():
-        said = f"events {first:,} to {last:,} were moved to `{file}`, which is not there now"
-        hint = "if it was moved elsewhere, nothing is wrong"
+        said = f"events {first:,} to {last:,} were moved to `{file}`, which no longer exists"
+        hint = "ignore this if you moved the file"
         findings.append(Finding(code="bundle-missing", message=said, hint=hint, severity="warning"))
         return False
     try:
@@ -216,7 +218,7 @@ def _bundle_is_valid(export: tuple[int, int, str, str], findings: list[Finding])
         findings.append(_error("bundle-damaged", f"`{file}` is damaged: {error}"))
         return False
     if (end.events, end.fleet) != (last - first + 1, digest):
-        findings.append(_error("bundle-damaged", f"`{file}` does not hold what was moved to it"))
+        findings.append(_error("bundle-damaged", f"`{file}` does not contain the moved events"))
         return False
     return True
 

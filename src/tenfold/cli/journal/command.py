@@ -1,4 +1,4 @@
-"""`tenfold journal`: look after the journal of a control plane, at rest or while it runs."""
+"""`tenfold journal`: inspect, back up, verify and compact the journal, live or offline."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 app = App(
     name="journal",
-    help="Look after the journal: figures, backup, check, older events moved out.",
+    help="Inspect, back up, verify and compact the journal.",
     help_format="plaintext",
     default_parameter=Parameter(show_default=False),
 )
@@ -29,7 +29,7 @@ URL = "TENFOLD_JOURNAL"
 
 Journal = Annotated[
     str,
-    Parameter(env_var=URL, help="URL of the journal, where it is not a file in the state folder."),
+    Parameter(env_var=URL, help="URL of the journal, if it is not a file in the state directory."),
 ]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
 
@@ -38,7 +38,7 @@ Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")
 def info_command(
     *, home: StateDirOption = None, journal: Journal = "", as_json: Json = False
 ) -> None:
-    """Print what the journal holds: events, snapshots, jobs, its size, who writes it."""
+    """Show size, events, snapshots and jobs of the journal, and its last writer."""
     from tenfold.cli.journal.render import show_info  # noqa: PLC0415
     from tenfold.journal.inspect import inspect  # noqa: PLC0415
 
@@ -49,14 +49,14 @@ def info_command(
 
 @app.command(name="backup")
 def backup_command(
-    file: Annotated[Path, Parameter(help="Where the copy goes.")],
+    file: Annotated[Path, Parameter(help="File to write the copy to.")],
     *,
     home: StateDirOption = None,
     journal: Journal = "",
-    force: Annotated[bool, Parameter(negative="", help="Write over a file.")] = False,
+    force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Copy the journal as it is at one moment, and check the copy; it may be in use."""
+    """Copy the journal, consistent at one point in time, and verify the copy. It may be in use."""
     from tenfold.journal.backup import back_up  # noqa: PLC0415
     from tenfold.report.figures import file_bytes  # noqa: PLC0415
 
@@ -66,14 +66,14 @@ def backup_command(
     if as_json:
         print_json({"file": str(file), "bytes": size})
     else:
-        show(f"`{file}` is a whole copy of the journal, {file_bytes(size)}")
+        show(f"journal copied to `{file}` and verified, {file_bytes(size)}")
 
 
 @app.command(name="verify")
 def verify_command(
     *, home: StateDirOption = None, journal: Journal = "", as_json: Json = False
 ) -> None:
-    """Check that all the journal holds follows from its events, and that none is missing."""
+    """Check that no event is missing and that tables, snapshots and bundles match the events."""
     from tenfold.cli.journal.render import show_verified  # noqa: PLC0415
     from tenfold.journal.verify import verify  # noqa: PLC0415
 
@@ -88,15 +88,16 @@ def verify_command(
 def compact_command(
     *,
     keep_days: Annotated[
-        float, Parameter(help="Days that stay in the journal. 30, as `tenfold up` keeps them.")
+        float,
+        Parameter(help="Days of events to keep (default: 30, as in `tenfold up`)."),
     ] = 30,
     home: StateDirOption = None,
     journal: Journal = "",
     as_json: Json = False,
 ) -> None:
-    """Move older events into bundles beside the journal, part by part; jobs that go on stay.
+    """Move older events into bundles next to the journal. Events of unfinished jobs stay.
 
-    `tenfold up` does so by itself. At rest, a file is also made smaller.
+    `tenfold up` does this by itself. While no control plane runs, the journal file is also shrunk.
     """
     from msgspec.structs import asdict  # noqa: PLC0415
 
@@ -107,7 +108,10 @@ def compact_command(
 
     if keep_days < 0:
         raise InputError(
-            "wrong-value", "--keep-days is less than 0", "give days", field="--keep-days"
+            "wrong-value",
+            "`--keep-days` is below 0",
+            "use a number of days",
+            field="--keep-days",
         )
     folder = find_state_dir(home).absolute()
     older_ms = now_ms() - round(keep_days * DAY_MS)
@@ -124,7 +128,7 @@ def compact_command(
 
 
 def _shrunk(store: "Store", home: Path) -> int | None:
-    """Give free pages of a file back to the disk; None while a control plane runs."""
+    """Return free pages of the file to the disk; None while a control plane runs."""
     from tenfold.cli.up.state_dir import lock_state_dir  # noqa: PLC0415
     from tenfold.journal.backup import shrink  # noqa: PLC0415
     from tenfold.model.errors import Refused  # noqa: PLC0415
@@ -146,8 +150,8 @@ def _opened(home: Path | None, journal: str) -> Generator["Store", None, None]:
     if "://" not in where and not Path(where).is_file():
         raise InputError(
             "no-journal",
-            f"there is no journal `{where}`",
-            f"name the state folder with --state-dir or {STATE_DIR}, or a database with --journal",
+            f"no journal at `{where}`",
+            f"set the state directory with --state-dir or {STATE_DIR}, or the URL with --journal",
             file=where,
         )
     store = open_store(where)

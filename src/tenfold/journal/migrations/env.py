@@ -1,4 +1,4 @@
-"""What alembic runs: the revisions, on the connection that the program gives."""
+"""Alembic environment: runs the revisions on the connection that the program passes."""
 
 from alembic import context
 
