@@ -1,7 +1,7 @@
-"""A clock that never goes back and does not jump: what a controller lives by.
+"""A monotonic clock with absolute time, for the control plane.
 
-It takes the time of day once, and from then on counts what really passes, sleep of the machine
-included. Somebody who sets the clock of the machine does not make time limits run out.
+It reads the time of day once and then counts elapsed time, including system sleep. Changing the
+system clock does not expire time limits.
 """
 
 import select
@@ -12,29 +12,29 @@ from tenfold.model.units import DAY, Millis
 
 
 class SteadyClock:
-    """Milliseconds since 1970, as of the moment it was made, and going on from there."""
+    """Milliseconds since 1970, counted from the moment it was created."""
 
     def __init__(self, least_ms: Millis) -> None:
         self._offset_ms = max(time.time_ns() // 1_000_000, least_ms) - _passed_ms()
 
     def now_ms(self) -> Millis:
-        """Return the time; never less than before, nor less than it was told to begin with."""
+        """Return the time; never less than before, nor less than `least_ms`."""
         return Millis(self._offset_ms + _passed_ms())
 
     def ahead_ms(self) -> int:
-        """Return how far it is ahead of the machine's own clock; below 0 means behind.
+        """Return how far it is ahead of the system clock; negative means behind.
 
-        It begins ahead where the last record says later than the machine does, and comes to
-        differ where somebody sets the clock of the machine.
+        It starts ahead if the last record is later than the system time, and drifts if the system
+        clock is changed.
         """
         return self.now_ms() - time.time_ns() // 1_000_000
 
     def wait(self, descriptors: Sequence[int], timeout_ms: int | None) -> None:
-        """Return when one of these can be read, after `timeout_ms`, or after a day at most."""
+        """Return when a descriptor is readable, after `timeout_ms`, or after a day at most."""
         poll = select.poll()
         for descriptor in descriptors:
             poll.register(descriptor, select.POLLIN)
-        # The kernel counts to 24 days; a time limit may be longer.
+        # The kernel's limit is 24 days; a time limit may be longer.
         poll.poll(None if timeout_ms is None else min(timeout_ms, DAY))
 
 

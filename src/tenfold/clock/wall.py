@@ -1,4 +1,4 @@
-"""The time of day, for records that people read; decisions are told the time instead."""
+"""The time of day, for records that people read; deciders get the time as an argument."""
 
 from time import time_ns
 

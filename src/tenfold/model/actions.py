@@ -1,4 +1,4 @@
-"""Wishes, in the imperative. A decider returns them; a world carries them out."""
+"""Actions, in the imperative. A decider returns them; a world carries them out."""
 
 from collections.abc import Sequence
 
@@ -11,14 +11,14 @@ from tenfold.model.units import Millis
 
 
 class StartJob(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="StartJob"):
-    """Start every member of a gang on these slots, or none."""
+    """Start all members of a gang on these slots, or none."""
 
     job_id: JobId
     slots: tuple[Slot, ...]
 
 
 class StopJob(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="StopJob"):
-    """Checkpoint a running job where it can be, and give back its slots."""
+    """Stop a running job, with a checkpoint if it supports them, and release its slots."""
 
     job_id: JobId
     cause: StopCause
@@ -26,14 +26,14 @@ class StopJob(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="St
 
 
 class RefuseJob(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="RefuseJob"):
-    """Tell the submitter that this fleet can never hold the job."""
+    """Reject a job that can never fit this fleet."""
 
     job_id: JobId
     reasons: tuple[Reason, ...]
 
 
 class ResizeJob(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="ResizeJob"):
-    """Let a running elastic job go on with these slots, all of them, in place of its own."""
+    """Continue a running elastic job on these slots instead of its current ones."""
 
     job_id: JobId
     slots: tuple[Slot, ...]
@@ -57,9 +57,9 @@ Action = StartJob | StopJob | RefuseJob | ResizeJob | ReserveStart
 
 
 def decision_key(action: Action) -> tuple[object, ...]:
-    """Return what makes two decisions the same: kind, job, slots, then times, causes and codes.
+    """Return the identity of a decision: kind, job, slots, then times, causes and codes.
 
-    Sentences are left out. Another version may say the same thing in other words.
+    Text is left out: another version may word it differently.
     """
     kind = action.__struct_config__.tag
     match action:
@@ -76,5 +76,5 @@ def decision_key(action: Action) -> tuple[object, ...]:
 
 
 def same_decisions(some: Sequence[Action], others: Sequence[Action]) -> bool:
-    """Tell whether two deciders wish for the same, in the same order."""
+    """Return whether two deciders chose the same actions, in the same order."""
     return [decision_key(one) for one in some] == [decision_key(one) for one in others]

@@ -1,4 +1,4 @@
-"""What a decider answers: wishes, and when it wants to be asked again."""
+"""The result of a decider: actions, and when to run it again."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from tenfold.model.units import Millis
 
 
 class Decision(Struct, frozen=True, gc=False):
-    """What should be done now; `wake_at_ms` asks for another turn even without a fact."""
+    """Actions to take now; `wake_at_ms` requests another cycle even without an event."""
 
     actions: Sequence[Action] = ()
     wake_at_ms: Millis | None = None

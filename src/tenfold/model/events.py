@@ -1,12 +1,12 @@
-"""Facts, in the past tense. The journal holds nothing else.
+"""Events, in the past tense. The journal contains nothing else.
 
-Adding an event means adding it to `Event` and to `Fleet.apply`; a test compares the two.
-`at_ms` comes first in each, so that every fact says when.
+A new event must be added to `Event` and to `Fleet.apply`; a test compares the two. `at_ms` comes
+first in each, so every event has a time.
 
-Events are stored, and so is all that they hold. msgspec drops a field that it does not know in
-silence, so that a renamed one would come back as its default: stored types forbid that. Tags are
-said in full, and a field with a new Python name keeps its old one by `field(name=...)`; the wire
-names of all stored types are listed beside the tests that read old records.
+Events and everything they contain are stored. msgspec silently drops unknown fields, so a renamed
+field would come back as its default: stored types forbid unknown fields. Tags are spelled out, and
+a field with a new Python name keeps its wire name by `field(name=...)`; the wire names of all
+stored types are listed next to the tests that read old records.
 """
 
 from typing import get_args
@@ -26,14 +26,14 @@ from tenfold.model.units import Millis
 
 
 class NodeJoined(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="NodeJoined"):
-    """A node was added to the fleet, up and empty."""
+    """A node joined the fleet, up and empty."""
 
     at_ms: Millis
     node: Node
 
 
 class NodeLost(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="NodeLost"):
-    """A node stopped answering; what ran on it is reported by its own events."""
+    """A node stopped responding; the jobs on it have their own events."""
 
     at_ms: Millis
     node_id: NodeId
@@ -41,23 +41,23 @@ class NodeLost(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="N
 
 
 class NodeReturned(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="NodeReturned"):
-    """A lost or cordoned node is up and may take work again."""
+    """A lost or cordoned node is up and schedulable again."""
 
     at_ms: Millis
     node_id: NodeId
 
 
 class NodeCordoned(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="NodeCordoned"):
-    """A node takes no new work; what runs there may end."""
+    """A node was cordoned: no new jobs start there; running ones may finish."""
 
     at_ms: Millis
     node_id: NodeId
     cause: Reason | UnsetType = UNSET
-    """Why, where something other than a person's word was the reason; else not written."""
+    """The reason, unless a user cordoned it without one."""
 
 
 class NodeTested(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="NodeTested"):
-    """A node was measured and held against its pool; what follows from it is a fact of its own."""
+    """A node was tested and compared with its pool; the consequences are separate events."""
 
     at_ms: Millis
     node_id: NodeId
@@ -66,7 +66,7 @@ class NodeTested(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag=
 
 
 class NodeAccepted(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="NodeAccepted"):
-    """Somebody took a node in spite of what its test gave."""
+    """A user accepted a node that failed its test."""
 
     at_ms: Millis
     node_id: NodeId
@@ -81,18 +81,18 @@ class JobSubmitted(
     tag="JobSubmitted",
     omit_defaults=True,
 ):
-    """A team asked for a job to be run."""
+    """A job was submitted."""
 
     at_ms: Millis
     job: Job
     run_spec: RunSpec | None = field(default=None, name="work")
-    """What it runs, where the world is real."""
+    """What it runs, in the live world."""
     key: SubmitKey | None = None
-    """Under which key it was asked for; only the first job of a request says so."""
+    """The idempotency key of the request, on its first job only."""
 
 
 class JobRefused(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="JobRefused"):
-    """A job that this fleet can never hold was turned away, with the reasons."""
+    """A job that can never fit this fleet was rejected, with the reasons."""
 
     at_ms: Millis
     job_id: JobId
@@ -100,61 +100,61 @@ class JobRefused(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag=
 
 
 class JobStarted(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="JobStarted"):
-    """Every member of a gang is running."""
+    """All members of a gang are running."""
 
     at_ms: Millis
     job_id: JobId
 
 
 class JobStopped(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="JobStopped"):
-    """A running job gave back its slots unfinished; `progress_ms` of its work is saved."""
+    """A running job released its slots unfinished; `progress_ms` of its work is saved."""
 
     at_ms: Millis
     job_id: JobId
     cause: StopCause
     progress_ms: Millis
     exit_code: int | UnsetType = UNSET
-    """What its first member to end left behind, where the world is real; else not written."""
+    """Exit code of the first member to exit, in the live world."""
     failure: AttemptFailure | UnsetType = field(default=UNSET, name="mishap")
-    """What went wrong, where nobody asked for the stop and the world is real."""
+    """What went wrong, if the stop was not requested, in the live world."""
     ended_ms: Millis | UnsetType = UNSET
-    """When its last process was gone, where that was seen only later."""
+    """When its last process exited, if that was noticed later."""
 
 
 class JobEnded(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="JobEnded"):
-    """A job is over, for better or worse."""
+    """A job ended."""
 
     at_ms: Millis
     job_id: JobId
     status: JobStatus = "completed"
     exit_code: int | UnsetType = UNSET
-    """What its first member to fail left behind, or 0, where the world is real."""
+    """Exit code of the first member to fail, or 0, in the live world."""
     failure: AttemptFailure | UnsetType = field(default=UNSET, name="mishap")
-    """What went wrong with its last attempt, where that failed and the world is real."""
+    """What went wrong in its last attempt, if it failed, in the live world."""
     by: str | UnsetType = UNSET
-    """Who took it back, where somebody did and is known."""
+    """The user who cancelled it, where known."""
     ended_ms: Millis | UnsetType = UNSET
-    """When its last process was gone, where that was seen only later."""
+    """When its last process exited, if that was noticed later."""
 
 
 class JobCancelled(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="JobCancelled"):
-    """The submitter took back a job that was still waiting."""
+    """A pending job was cancelled."""
 
     at_ms: Millis
     job_id: JobId
     by: str | UnsetType = UNSET
-    """Who did, where that is known."""
+    """The user who cancelled it, where known."""
 
 
 class JobResized(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="JobResized"):
-    """A running job goes on with the slots that its resize ordered."""
+    """A running job continues on the slots of its resize."""
 
     at_ms: Millis
     job_id: JobId
 
 
 class JobIdled(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="JobIdled"):
-    """A job that holds GPUs, or a session, has had nothing to do since `since_ms`."""
+    """A job that holds GPUs, or a session, has been idle since `since_ms`."""
 
     at_ms: Millis
     job_id: JobId
@@ -162,29 +162,29 @@ class JobIdled(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="J
 
 
 class JobBusy(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="JobBusy"):
-    """An idle job is in use again, or nobody can say any more that it is not."""
+    """An idle job is active again, or its activity is no longer measured."""
 
     at_ms: Millis
     job_id: JobId
     cause: Reason | UnsetType = UNSET
-    """Why it is no longer said to idle, where nobody saw it in use; else not written."""
+    """Why it no longer counts as idle, if no activity was measured."""
 
 
 class ActionOrdered(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="ActionOrdered"):
-    """The engine accepted a wish. Until its outcome arrives it is in flight."""
+    """The engine ordered an action. It is in flight until its outcome arrives."""
 
     at_ms: Millis
     action: Action
 
 
 class ActionRefused(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="ActionRefused"):
-    """The world could not carry out an order, which was stale or impossible by then."""
+    """An order could not be carried out because it was stale or impossible."""
 
     at_ms: Millis
     action: Action
     reason: Reason
     failure: AttemptFailure | UnsetType = field(default=UNSET, name="mishap")
-    """Set where a start was refused by what a node is like, and not by what was asked."""
+    """Set if a start was refused because of the node, not because of the request."""
 
 
 Event = (
@@ -210,13 +210,13 @@ Event = (
 KIND_OF: dict[type[Event], str] = {
     kind: str(kind.__struct_config__.tag) for kind in get_args(Event)
 }
-"""The name of each event on the wire and in the journal; what the class is called is no matter."""
+"""The name of each event on the wire and in the journal, independent of the class name."""
 
 NodeEvent = NodeJoined | NodeLost | NodeReturned | NodeCordoned | NodeTested | NodeAccepted
 
 
 def job_of(event: Event) -> JobId | None:
-    """Return the job that a fact is about, if it is about one."""
+    """Return the job that an event is about, if any."""
     if isinstance(event, JobSubmitted):
         return event.job.id
     if isinstance(event, ActionOrdered | ActionRefused):
@@ -225,7 +225,7 @@ def job_of(event: Event) -> JobId | None:
 
 
 def node_of(event: Event) -> NodeId | None:
-    """Return the node that a fact is about, if it is about one."""
+    """Return the node that an event is about, if any."""
     if isinstance(event, NodeJoined):
         return event.node.id
     return event.node_id if isinstance(event, NodeEvent) else None

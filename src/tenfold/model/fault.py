@@ -1,4 +1,4 @@
-"""A fault: one node is away for a while, in this fleet or in a recorded one."""
+"""Faults: a node is down for a while, in this fleet or in a recorded trace."""
 
 from msgspec import Struct
 
@@ -7,7 +7,7 @@ from tenfold.model.units import Millis
 
 
 class Fault(Struct, frozen=True, gc=False):
-    """A node that is lost at `at_ms` and back at `until_ms`."""
+    """A node that goes down at `at_ms` and is back at `until_ms`."""
 
     at_ms: Millis
     node_id: NodeId
@@ -16,7 +16,7 @@ class Fault(Struct, frozen=True, gc=False):
 
 
 class TraceFault(Struct, frozen=True, gc=False):
-    """One row of a recorded trace, with the trace's own name for the node."""
+    """One row of a recorded trace, with the node name of the trace."""
 
     node: str
     start_s: float
@@ -25,14 +25,14 @@ class TraceFault(Struct, frozen=True, gc=False):
 
 
 class FaultTrace(Struct, frozen=True, kw_only=True):
-    """The faults of a recorded fleet, in order of their start."""
+    """The faults of a recorded fleet, ordered by start."""
 
     file: str
     faults: tuple[TraceFault, ...]
     span_s: float
-    """From 0 to the last thing that the trace tells."""
+    """Length of the trace, from 0 to its last entry."""
 
     @property
     def nodes(self) -> list[str]:
-        """Names of the nodes that failed, in the order in which they first did."""
+        """Names of the nodes that failed, by first failure."""
         return list(dict.fromkeys(fault.node for fault in self.faults))

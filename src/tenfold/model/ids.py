@@ -1,4 +1,4 @@
-"""Names of things, as distinct types so that a rack is never passed for a node."""
+"""Ids as distinct types, so a rack id cannot be passed as a node id."""
 
 from typing import Annotated, NewType
 
@@ -20,4 +20,4 @@ Name = Annotated[str, Meta(min_length=1, max_length=200)]
 FolderName = Annotated[
     str, Meta(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
 ]
-"""What names of jobs and teams are made of: they become names of folders."""
+"""Pattern of job and team names: they become folder names."""

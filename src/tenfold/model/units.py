@@ -1,7 +1,7 @@
 """Integer units: milliseconds, bytes and micro-dollars.
 
-Files that people write use human units with the unit in the key (`memory_gib`,
-`gbps`); the functions here are the only places where they become integers.
+Files that people write use human units with the unit in the key (`memory_gib`, `gbps`); they are
+converted to integers only here.
 """
 
 from typing import NewType
@@ -29,20 +29,20 @@ def bytes_from_gib(gib: float) -> Bytes:
 
 
 def bytes_per_second_from_gbit(gbit_per_s: float) -> BytesPerSecond:
-    """Return bytes a second for a line rate in Gbit/s, as links are sold."""
+    """Return bytes per second for a line rate in Gbit/s, as links are sold."""
     return BytesPerSecond(round(gbit_per_s * 1e9 / 8))
 
 
 def bytes_per_second_from_gb(gb_per_s: float) -> BytesPerSecond:
-    """Return bytes a second for decimal GB/s, as storage and NVLink are sold."""
+    """Return bytes per second for decimal GB/s, as storage and NVLink are sold."""
     return BytesPerSecond(round(gb_per_s * 1e9))
 
 
 def usd_micros(usd: float) -> UsdMicros:
-    """Return micro-dollars for dollars, rounded half to even once, here."""
+    """Return micro-dollars for dollars, rounded half to even, only here."""
     return UsdMicros(round(usd * USD))
 
 
 def usd(micros: int) -> float:
-    """Return dollars for display; never add what this returns."""
+    """Return dollars for display; never add up these values."""
     return micros / USD

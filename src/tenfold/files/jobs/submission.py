@@ -1,6 +1,6 @@
-"""Read jobs: a job file, and the body of a submission.
+"""Read job files and the bodies of submissions.
 
-All faults are named at once, each with its key, and in a file with its line.
+All errors are reported at once, each with its key, and in a file with its line.
 """
 
 import re
@@ -33,7 +33,7 @@ from tenfold.model.job.terms import Terms
 from tenfold.model.units import SECOND, Millis
 
 Spec = TypeVar("Spec", bound=JobSpec)
-OURS = (
+RESERVED_VARIABLES = (
     "TENFOLD_",
     "PET_",
     "CUDA_VISIBLE_DEVICES",
@@ -41,22 +41,22 @@ OURS = (
     "MASTER_ADDR",
     "MASTER_PORT",
 )
-"""Variables that are set for every job, and so cannot be its own."""
+"""Variables that Tenfold sets for every job, so jobs cannot set them."""
 _PER_NODE = {
     "nodes": "gpus_per_node",
     "cpus_per_node": "cpus",
     "memory_gib_per_node": "mem_gib",
     "elastic": "least_gpus",
 }
-"""Keys of a size by the node, and what a size of the whole job has instead."""
+"""Per-node keys, and their counterparts for the whole job."""
 _WITH_GPUS = ("cpus", "mem_gib", "least_gpus", "most_gpus")
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)\Z")
 _UNITS_S = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
-_SPAN_SAID = "write a number of seconds, or `90m`, `12h`, `2d`, `1-12:00:00`"
+_DURATION_HINT = "use seconds, or a duration such as `90m`, `12h`, `2d`, `1-12:00:00`"
 
 
 class _Size(Struct, frozen=True, kw_only=True):
-    """What the whole job asks for."""
+    """Resources of the whole job."""
 
     gpus: float
     gpus_per_node: int | None
@@ -67,7 +67,7 @@ class _Size(Struct, frozen=True, kw_only=True):
 
 
 def read_submission(path: Path) -> dict[str, object]:
-    """Return the body of a submission from a job file, or raise `InvalidFile` with all faults."""
+    """Return the body of a submission from a job file, or raise `FaultyFile` with all errors."""
     document = read_document(path)
     findings: list[Finding] = []
     values, written = _by_main_keys(document.values, findings)
@@ -86,7 +86,7 @@ def read_submission(path: Path) -> dict[str, object]:
 
 
 def read_job_file(path: Path) -> JobFile:
-    """Return a job file that need not say what it runs, or raise `InvalidFile` with all faults."""
+    """Return a job file whose `command` is optional, or raise `FaultyFile` with all errors."""
     document = read_document(path)
     findings: list[Finding] = []
     values, written = _by_main_keys(document.values, findings)
@@ -99,7 +99,7 @@ def read_job_file(path: Path) -> JobFile:
 def job_of(row: JobFile) -> Job:
     """Return the job of a file under its own name; of an array, one member.
 
-    When it is submitted, and after which jobs, is for the reader to say.
+    The caller sets the submission time and the dependencies.
     """
     size = _size(row)
     terms = _terms(row, size)
@@ -118,9 +118,9 @@ def job_of(row: JobFile) -> Job:
 def submission_of(
     values: Mapping[str, object], team: TeamId, user: str, findings: list[Finding]
 ) -> Submission | None:
-    """Return what values ask for; None, and findings, where they cannot be used.
+    """Return the submission in these values; None, with findings, if they are invalid.
 
-    `team` is that of whoever asks, for requests that name none.
+    `team` is the default: the team of the caller.
     """
     row = _spec(JobSpec, values, findings)
     if row is not None:
@@ -144,7 +144,7 @@ def submission_of(
 def _by_main_keys(
     values: Mapping[str, object], findings: list[Finding]
 ) -> tuple[dict[str, object], dict[str, str]]:
-    """Return the values without aliases, and the keys that were written for them."""
+    """Return the values with aliases resolved, and the keys as written."""
     found: dict[str, object] = {}
     written: dict[str, str] = {}
     for key, value in values.items():
@@ -160,15 +160,15 @@ def _by_main_keys(
 def _faulty(
     path: Path, document: Document, written: Mapping[str, str], findings: Iterable[Finding]
 ) -> InvalidFile:
-    """Return the error with each fault under the key that was written, and with its line."""
+    """Return the error with each finding under the key as written, with its line."""
     located: list[Finding] = []
     for one in findings:
         main = next((part for part in one.path if isinstance(part, str)), "")
         key = written.get(main, main)
         where = (key, *one.path[1:]) if one.path else ()
-        said = one.message.replace(f"`{main}`", f"`{key}`")
+        message = one.message.replace(f"`{main}`", f"`{key}`")
         line = document.line_of(where)
-        located.append(replace(one, message=said, path=where, file=document.file, line=line))
+        located.append(replace(one, message=message, path=where, file=document.file, line=line))
     return InvalidFile(str(path), sorted(located, key=lambda one: one.line or 0))
 
 
@@ -185,14 +185,18 @@ def _job_file(values: Mapping[str, object], findings: list[Finding]) -> JobFile 
         return None
     if "gpus" in values:
         findings += [
-            _wrong(key, f"`{key}` counts by the node, and `gpus` the whole job", f"write `{other}`")
+            _wrong(
+                key,
+                f"`{key}` is per node, but `gpus` is for the whole job",
+                f"use `{other}` instead",
+            )
             for key, other in _PER_NODE.items()
             if key in values
         ]
         findings += () if row.gpus is None else _whole_faults(row, row.gpus)
     else:
         findings += [
-            _wrong(key, f"`{key}` counts the whole job, and goes with `gpus`", "write `gpus` too")
+            _wrong(key, f"`{key}` is for the whole job and needs `gpus`", "add `gpus`")
             for key in _WITH_GPUS
             if key in values
         ]
@@ -205,11 +209,11 @@ def _job_file(values: Mapping[str, object], findings: list[Finding]) -> JobFile 
 
 
 def _as_arguments(one: Finding, line: str) -> Finding:
-    """Return the fault of a command that is a line for a shell with what to write instead."""
+    """Return the finding for a shell line as `command`, with a hint."""
     if one.path != ("command",):
         return one
-    said = "`command` is a line, and takes a list of arguments: no shell reads it"
-    return replace(one, message=said, hint=f'write ["sh", "-c", {line[:60]!r}]')
+    message = "`command` is a string, but must be a list of arguments: it is not run by a shell"
+    return replace(one, message=message, hint=f'use ["sh", "-c", {line[:60]!r}]')
 
 
 def _size(row: JobSpec) -> _Size:
@@ -294,55 +298,57 @@ def _faults(row: JobSpec) -> Iterator[Finding]:
     if row.checkpoint is not None:
         yield from _span_faults(row.checkpoint.interval, ("checkpoint", "interval"))
     for name in row.env:
-        if name.startswith(OURS):
-            said = f"`env` sets `{name}`, which is set for every job"
-            yield Finding(code="wrong-value", message=said, hint="leave it out", path=("env", name))
+        if name.startswith(RESERVED_VARIABLES):
+            message = f"`env` sets `{name}`, which Tenfold sets for every job"
+            yield Finding(code="wrong-value", message=message, hint="remove it", path=("env", name))
 
 
 def _size_faults(row: JobSpec) -> Iterator[Finding]:
-    """Yield what is wrong with a size by the node."""
+    """Yield what is wrong with a per-node size."""
     gpus = row.gpus_per_node
     if gpus % 1 and (gpus > 1 or row.nodes > 1):
-        said = f"`gpus_per_node` is {gpus:g}: a share is of one GPU on one node"
-        yield _wrong("gpus_per_node", said, "ask for whole GPUs")
+        message = f"`gpus_per_node` is {gpus:g}: only one GPU on one node can be fractional"
+        yield _wrong("gpus_per_node", message, "request whole GPUs")
     if row.nodes > 1 and not gpus:
-        said = f"`nodes` is {row.nodes}, and no GPU is asked for: a gang holds GPUs on each node"
-        yield _wrong("nodes", said, "ask for `gpus_per_node`, or for one node")
+        message = (
+            f"`nodes` is {row.nodes}, but `gpus_per_node` is 0: a gang needs GPUs on each node"
+        )
+        yield _wrong("nodes", message, "set `gpus_per_node`, or use one node")
     if row.elastic is not None:
         yield from _elastic_faults(row, row.elastic)
 
 
 def _whole_faults(row: JobFile, gpus: float) -> Iterator[Finding]:
     """Yield what is wrong with the size of a whole job."""
-    hint = "`docs/reference/job-file.md` says what each key takes"
+    hint = "see docs/reference/job-file.md for the values of each key"
     per_node = row.gpus_per_node
     if per_node % 1:
-        said = f"`gpus_per_node` is {per_node:g}: each node of a gang gives whole GPUs"
-        yield _wrong("gpus_per_node", said, hint)
+        message = f"`gpus_per_node` is {per_node:g}: nodes of a gang provide whole GPUs"
+        yield _wrong("gpus_per_node", message, hint)
     elif gpus > 1 and gpus % 1:
-        said = f"`gpus` is {gpus:g}: a share is of one GPU, several are whole"
-        yield _wrong("gpus", said, hint)
+        message = f"`gpus` is {gpus:g}: only a single GPU can be fractional"
+        yield _wrong("gpus", message, hint)
     elif per_node and gpus % per_node:
-        said = f"`gpus` is {gpus:g}: nodes of {per_node:g} do not add up to it"
-        yield _wrong("gpus", said, hint)
+        message = f"`gpus` is {gpus:g}, which is not a multiple of `gpus_per_node` {per_node:g}"
+        yield _wrong("gpus", message, hint)
     if row.least_gpus is not None and row.least_gpus > gpus:
-        said = f"`least_gpus` is {row.least_gpus}, more than the {gpus:g} asked for"
-        yield _wrong("least_gpus", said, hint)
+        message = f"`least_gpus` is {row.least_gpus}, more than `gpus` {gpus:g}"
+        yield _wrong("least_gpus", message, hint)
     if row.most_gpus is not None and row.most_gpus < gpus:
-        said = f"`most_gpus` is {row.most_gpus}, less than the {gpus:g} asked for"
-        yield _wrong("most_gpus", said, hint)
+        message = f"`most_gpus` is {row.most_gpus}, less than `gpus` {gpus:g}"
+        yield _wrong("most_gpus", message, hint)
 
 
 def _elastic_faults(row: JobSpec, elastic: Elastic) -> Iterator[Finding]:
     if not elastic.min <= row.nodes <= elastic.max:
-        said = f"`elastic` is {elastic.min} to {elastic.max} nodes, and `nodes` is {row.nodes}"
-        yield _wrong("elastic", said, "let `nodes` lie between its bounds")
+        message = f"`elastic` is {elastic.min} to {elastic.max} nodes, but `nodes` is {row.nodes}"
+        yield _wrong("elastic", message, "set `nodes` within the range")
     if not row.gpus_per_node or row.gpus_per_node % 1:
-        said = "an elastic job holds whole GPUs on each node"
-        yield _wrong("elastic", said, "ask for `gpus_per_node`")
+        message = "an elastic job needs whole GPUs on each node"
+        yield _wrong("elastic", message, "set `gpus_per_node`")
     if row.memory_gib_per_node:
-        said = "an elastic job asks for GPUs alone"
-        yield _wrong("memory_gib_per_node", said, "leave it out, or leave out `elastic`")
+        message = "an elastic job cannot request memory"
+        yield _wrong("memory_gib_per_node", message, "remove it, or remove `elastic`")
 
 
 def _span_faults(span: str | float | None, path: tuple[str, ...]) -> Iterator[Finding]:
@@ -350,24 +356,24 @@ def _span_faults(span: str | float | None, path: tuple[str, ...]) -> Iterator[Fi
         return
     seconds = _seconds(span)
     if seconds is None:
-        said = f"`{path[-1]}` is `{span}`, which is no time"
-        yield Finding(code="wrong-value", message=said, hint=_SPAN_SAID, path=path)
+        message = f"`{path[-1]}` is `{span}`, which is not a duration"
+        yield Finding(code="wrong-value", message=message, hint=_DURATION_HINT, path=path)
     elif seconds > DURATION_S_MAX:
-        said = f"`{path[-1]}` is `{span}`, longer than {DURATION_S_MAX:,.0f} seconds"
-        yield Finding(code="wrong-value", message=said, hint="write a shorter time", path=path)
+        message = f"`{path[-1]}` is `{span}`, longer than {DURATION_S_MAX:,.0f} seconds"
+        yield Finding(code="wrong-value", message=message, hint="use a shorter time", path=path)
 
 
 def _one_of(key: str, other: str) -> Finding:
-    return _wrong(key, f"`{key}` means the same as `{other}`", "give one of them")
+    return _wrong(key, f"`{key}` means the same as `{other}`", "use only one of them")
 
 
 def _not_submitted(key: str) -> Finding:
-    said = f"`{key}` can be tried on a recorded run, but not submitted"
-    return Finding(code="unknown-key", message=said, hint=NOT_SUBMITTED[key], path=(key,))
+    message = f"`{key}` works for recorded runs, but cannot be submitted"
+    return Finding(code="unknown-key", message=message, hint=NOT_SUBMITTED[key], path=(key,))
 
 
-def _wrong(key: str, said: str, hint: str) -> Finding:
-    return Finding(code="wrong-value", message=said, hint=hint, path=(key,))
+def _wrong(key: str, message: str, hint: str) -> Finding:
+    return Finding(code="wrong-value", message=message, hint=hint, path=(key,))
 
 
 def _millis(span: str | float | None) -> Millis | None:
@@ -376,7 +382,7 @@ def _millis(span: str | float | None) -> Millis | None:
 
 
 def _seconds(text: str) -> float | None:
-    """Return the seconds of `90m` or of a time as Slurm writes it; None where it is neither."""
+    """Return the seconds of `90m` or a Slurm time; None if it is neither."""
     match = _SPAN.match(text.strip().lower())
     if match is not None:
         return float(match[1]) * _UNITS_S[match[2]] or None

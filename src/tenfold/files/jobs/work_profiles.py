@@ -1,7 +1,7 @@
-"""Read what jobs draw while they run: `[profile.NAME]` tables, in the units people write.
+"""Read work profiles, the load of jobs on shared resources: `[profile.NAME]` tables.
 
-A job names its profile; a key that is left out draws nothing. Rates of the network are in
-Gbit/s, as links are sold, and those of storage in GB/s, as tiers are.
+A job names its profile; an omitted key means no load. Network rates are in Gbit/s, as links are
+sold, and storage rates in GB/s, as tiers are.
 """
 
 from collections.abc import Collection
@@ -22,7 +22,7 @@ from tenfold.model.units import SECOND, Bytes, Millis, bytes_from_gib
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 Efficiency = Annotated[float, Meta(gt=0, le=2)]
-"""Above 1 where a larger gang is spared a recomputation or fits a cache."""
+"""Above 1 if a larger gang avoids recomputation or fits in a cache."""
 GPUS_MAX = 100_000_000
 _TOGETHER = (
     ("network_gbps_per_gpu", "network_share"),
@@ -32,7 +32,7 @@ _TOGETHER = (
     ("checkpoint_gib", "checkpoint_every_s"),
     ("checkpoint_every_s", "checkpoint_gib"),
 )
-"""The first says nothing without the second."""
+"""Pairs (key, key it requires)."""
 
 
 class ProfileRow(Row, frozen=True, kw_only=True):
@@ -50,9 +50,9 @@ class ProfileRow(Row, frozen=True, kw_only=True):
 
 
 def read_work_profiles(path: Path, tiers: Collection[str] | None = None) -> dict[str, WorkProfile]:
-    """Return the profiles of a file by name, or raise `InvalidFile` with all its faults.
+    """Return the profiles of a file by name, or raise `FaultyFile` with all errors.
 
-    Where `tiers` is given, a profile may only name one of them.
+    If `tiers` is given, profiles may only name those.
     """
     document = read_document(path)
     findings: list[Finding] = []
@@ -95,8 +95,8 @@ def _incomplete(table: Table, path: finding.Path) -> list[Finding]:
     return [
         Finding(
             code="missing-key",
-            message=f"profile `{path[-1]}` has `{key}` and lacks the key `{other}`",
-            hint=f"add `{other} = ...` to it, or drop `{key}`",
+            message=f"profile `{path[-1]}` sets `{key}` but not `{other}`",
+            hint=f"add `{other} = ...`, or remove `{key}`",
             path=(*path, key),
         )
         for key, other in _TOGETHER
@@ -132,8 +132,8 @@ def _traffic(row: ProfileRow) -> Traffic:
 def _unknown_table(key: str) -> Finding:
     return Finding(
         code="unknown-key",
-        message=f"the key `{key}` means nothing here",
-        hint="a file of profiles has `[profile.NAME]` tables",
+        message=f"unknown key `{key}`",
+        hint="a profile file has only `[profile.NAME]` tables",
         path=(key,),
     )
 
@@ -142,7 +142,7 @@ def _unknown_tier(name: str, tiers: Collection[str], path: finding.Path) -> Find
     declared = ", ".join(f"`{known}`" for known in sorted(tiers)[:8])
     return Finding(
         code="unknown-tier",
-        message=f"there is no tier `{name}` in the fleet",
+        message=f"the fleet has no tier `{name}`",
         hint=f"declared: {declared}" if declared else f"add a `[[tier]]` named `{name}` to it",
         path=path,
     )

@@ -90,7 +90,7 @@ def test_a_fault_names_the_key_that_was_written(tmp_path: Path):
         read_submission(path)
     (named, timed) = told(error.value)
     assert (named[0], named[1][:17]) == (2, "`job_id` expects ")
-    assert timed == (3, "`limit_s` is `soon`, which is no time")
+    assert timed == (3, "`limit_s` is `soon`, which is not a duration")
 
 
 @pytest.mark.parametrize("key", NOT_SUBMITTED)
@@ -103,7 +103,7 @@ def test_a_key_that_cannot_be_submitted_is_refused_with_what_to_write(tmp_path: 
         read_submission(path)
     one = error.value.findings[0]
     assert (one.line, one.code, one.hint) == (2, "unknown-key", NOT_SUBMITTED[key])
-    assert one.message == f"`{key}` can be tried on a recorded run, but not submitted"
+    assert one.message == f"`{key}` works for recorded runs, but cannot be submitted"
 
 
 def test_a_size_by_the_node_and_one_of_the_whole_job_are_not_mixed(tmp_path: Path):
@@ -111,8 +111,8 @@ def test_a_size_by_the_node_and_one_of_the_whole_job_are_not_mixed(tmp_path: Pat
     with pytest.raises(InvalidFile) as error:
         read_job_file(path)
     assert told(error.value) == [
-        (2, "`nodes` counts by the node, and `gpus` the whole job"),
-        (3, "`cpus_per_node` counts by the node, and `gpus` the whole job"),
+        (2, "`nodes` is per node, but `gpus` is for the whole job"),
+        (3, "`cpus_per_node` is per node, but `gpus` is for the whole job"),
     ]
     with pytest.raises(InvalidFile) as error:
         read_job_file(written(tmp_path, "gpus_per_node = 8\ncpus = 4\nleast_gpus = 4\n"))

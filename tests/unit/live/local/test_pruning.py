@@ -115,5 +115,5 @@ def test_names_that_are_no_plain_file_names_are_understood(home: ExecutorDir):
 )
 def test_days_and_sizes_below_nothing_are_refused(kept: AttemptRetention, tmp_path: Path):
     with pytest.raises(InputError) as refused:
-        check(Settings(home=tmp_path, kept=kept))
+        check(Settings(state_dir=tmp_path, kept=kept))
     assert refused.value.code == "wrong-value"

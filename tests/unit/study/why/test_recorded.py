@@ -128,7 +128,7 @@ def test_every_fault_of_a_job_file_is_named(tmp_path: Path, capsys: pytest.Captu
     assert main(["job", "submit", bad, "--dry-run"]) == 2
     told = capsys.readouterr().err
     assert "job.toml:2: `gpus` is 1.5" in told
-    assert "job.toml:3: `least_gpus` is 4, more than the 1.5 asked for" in told
+    assert "job.toml:3: `least_gpus` is 4, more than `gpus` 1.5" in told
     assert "job.toml:4: `within` expects" in told
 
 
