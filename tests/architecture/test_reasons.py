@@ -39,6 +39,7 @@ PLANTED: dict[str, Value] = {
     "node": NODE,
     "nodes": (NODE,),
     "amount": Amount(1_000, "any"),
+    "number": Amount(1_000, "any"),
     "names": ("a", "b"),
     "words": ("a", "b"),
     "word": "word",

@@ -1,7 +1,7 @@
-"""`tenfold job`: hand in jobs, look at them and take them back, and ask why one waits.
+"""`tenfold job`: submit, list, follow and cancel jobs, and explain why one is pending.
 
-Without `--state` the verbs ask the control plane that runs; with it, a recorded run. The two
-are imported where they are used: neither needs what the other does.
+Without `--state` the commands talk to the running control plane; with it, they read a recorded
+run. Each is imported where it is used, because neither needs what the other does.
 """
 
 from pathlib import Path
@@ -13,59 +13,66 @@ from tenfold.model.errors import InputError, Unreachable
 
 app = App(
     name="job",
-    help="Hand in, list, follow and cancel jobs; ask why one waits.",
+    help="Submit, list, follow and cancel jobs, and explain why one is pending.",
     help_format="plaintext",
     default_parameter=Parameter(show_default=False),
 )
 
 RemedySearch = Literal["none", "cheapest", "every"]
-JobName = Annotated[str, Parameter(help="The job's name.")]
+JobName = Annotated[str, Parameter(help="Job name.")]
 State = Annotated[
     Path | None,
     Parameter(
-        name="--state", help="Ask about a run that `sim run --bundle` wrote, not the live one."
+        name="--state", help="Recorded run to read instead of the live one (`sim run --bundle`)."
     ),
 ]
 At = Annotated[
     str | None,
-    Parameter(help="With a recorded run, the moment from its start: 90m, 12h, 3d. Its end."),
+    Parameter(help="Time since the start of a recorded run: 90m, 12h, 3d (default: its end)."),
 ]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
 Quick = Annotated[
-    bool, Parameter(negative="", help="Give the reason alone: no remedies, no forecast.")
+    bool, Parameter(negative="", help="Show only the reason, without fixes or a forecast.")
 ]
 Every = Annotated[
-    bool, Parameter(name="--all", negative="", help="Try every remedy, not only the cheapest.")
+    bool, Parameter(name="--all", negative="", help="Try every fix, not only the cheapest.")
 ]
 
 
 @app.command(name="submit")
 def submit_command(
-    file: Annotated[Path, Parameter(help="A job file, TOML or YAML.")],
+    file: Annotated[Path, Parameter(help="Job file, TOML or YAML.")],
     *,
     wait: Annotated[
-        bool, Parameter(negative="", help="Wait for its end, and end with its exit code.")
+        bool, Parameter(negative="", help="Wait until the job ends, and exit with its exit code.")
     ] = False,
     follow: Annotated[
-        bool, Parameter(negative="", help="Print what it writes until it is over, then as --wait.")
+        bool, Parameter(negative="", help="Stream its log until it ends; implies --wait.")
     ] = False,
     dry: Annotated[
-        bool, Parameter(name="--dry-run", negative="", help="Only say what would become of it.")
+        bool,
+        Parameter(
+            name="--dry-run",
+            negative="",
+            help="Report whether and where it would start, without submitting it.",
+        ),
     ] = False,
     state: Annotated[
-        Path | None, Parameter(name="--state", help="With --dry-run, a recorded run to try it on.")
+        Path | None,
+        Parameter(name="--state", help="With --dry-run, the recorded run to try it on."),
     ] = None,
     at: At = None,
     quick: Quick = False,
     every: Every = False,
     as_json: Json = False,
 ) -> None:
-    """Hand in a job, and print its name once it will not be lost.
+    """Submit a job, and print its name once it is stored durably.
 
-    With --dry-run nothing is handed in: the file is checked and tried on the fleet that runs, or
-    with --state on a recorded run: would it start and where, or why not, and when. Status 1 where
-    it would never start. With --wait or --follow the status is the job's own exit code, 128 and
-    its signal for one that a signal ended, and 1 for other failures and for arrays.
+    With --dry-run nothing is submitted: the file is checked and tried on the live fleet, or with
+    --state on a recorded run, and the output says whether and where it would start, or why not
+    and when. Exits with status 1 if it could never start. With --wait or --follow the exit status
+    is the job's exit code, 128 plus the signal number if a signal ended it, and 1 for other
+    failures and for failed arrays.
     """
     seek = _remedy_search(quick, every)
     if dry and state is not None:
@@ -81,8 +88,8 @@ def submit_command(
     if state is not None:
         raise Unreachable(
             "no-control-plane",
-            f"nothing can be handed in to `{state}`: no control plane is running in a record",
-            "add --dry-run, or leave out --state",
+            f"cannot submit to `{state}`: it is a recorded run",
+            "add --dry-run, or drop --state to submit to the control plane",
         )
     job_live.submit(file, job_live.SubmitOptions(wait=wait, follow=follow, as_json=as_json))
 
@@ -90,28 +97,28 @@ def submit_command(
 @app.command(name="list")
 def list_command(
     *,
-    team: Annotated[str | None, Parameter(help="Only this team's jobs.")] = None,
+    team: Annotated[str | None, Parameter(help="Only jobs of this team.")] = None,
     state: Annotated[
         str | None,
-        Parameter(help="Only jobs in this state; or a recorded run to list instead."),
+        Parameter(
+            help="Only jobs in this state, or a recorded run to list instead of the live one."
+        ),
     ] = None,
     state_of: Annotated[
         Literal["pending", "running"] | None,
-        Parameter(help="With a recorded run, only jobs that wait, or run."),
+        Parameter(help="With a recorded run, only pending or only running jobs."),
     ] = None,
     at: At = None,
     since: Annotated[
         str | None,
-        Parameter(help="Only jobs handed in since: 90m, 12h, 3d ago, or a moment in ISO 8601."),
+        Parameter(help="Only jobs submitted since: 90m, 12h, 3d ago, or an ISO 8601 time."),
     ] = None,
-    array: Annotated[str | None, Parameter(help="Only the members of this array.")] = None,
-    idle: Annotated[
-        bool, Parameter(negative="", help="Only jobs that hold GPUs and do not use them.")
-    ] = False,
-    limit: Annotated[int, Parameter(help="As many at most. 100.")] = 100,
+    array: Annotated[str | None, Parameter(help="Only members of this array.")] = None,
+    idle: Annotated[bool, Parameter(negative="", help="Only jobs whose GPUs are idle.")] = False,
+    limit: Annotated[int, Parameter(help="Maximum number of jobs (default: 100).")] = 100,
     as_json: Json = False,
 ) -> None:
-    """List jobs, the newest first, with what those that wait are waiting for."""
+    """List jobs, newest first, with the reason each pending job waits."""
     if state is not None and _is_record(state):
         from tenfold.cli.job.recorded import list_saved  # noqa: PLC0415
 
@@ -119,10 +126,10 @@ def list_command(
         return
     from tenfold.cli.job import live as job_live  # noqa: PLC0415
 
-    bounds = job_live.ListBounds(
+    filters = job_live.ListFilters(
         team=team, state=state or state_of, since=since, array=array, limit=limit, idle=idle
     )
-    job_live.list_jobs(bounds, as_json=as_json)
+    job_live.list_jobs(filters, as_json=as_json)
 
 
 @app.command(name="show")
@@ -130,11 +137,11 @@ def show_command(
     job: JobName,
     *,
     eta: Annotated[
-        bool, Parameter(negative="", help="Forecast its start, which may take seconds.")
+        bool, Parameter(negative="", help="Forecast its start time, which may take a few seconds.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show a job: how it stands and why, and every attempt to run it; an array in a summary."""
+    """Show a job's state, reason and attempts; for an array, a summary."""
     from tenfold.cli.job import live as job_live  # noqa: PLC0415
 
     job_live.show_one(job, eta=eta, as_json=as_json)
@@ -144,12 +151,14 @@ def show_command(
 def logs_command(
     job: JobName,
     *,
-    follow: Annotated[bool, Parameter(negative="", help="Go on until the job is over.")] = False,
-    member: Annotated[int, Parameter(help="Which process of the gang. The first, 0.")] = 0,
-    attempt: Annotated[int | None, Parameter(help="Which attempt. The latest.")] = None,
-    tail: Annotated[int | None, Parameter(help="As many bytes from the end.")] = None,
+    follow: Annotated[
+        bool, Parameter(negative="", help="Keep streaming until the job ends.")
+    ] = False,
+    member: Annotated[int, Parameter(help="Gang member to read (default: 0, the first).")] = 0,
+    attempt: Annotated[int | None, Parameter(help="Attempt to read (default: the latest).")] = None,
+    tail: Annotated[int | None, Parameter(help="Print only this many bytes from the end.")] = None,
 ) -> None:
-    """Print what a job wrote, to its standard output and error."""
+    """Print a job's log: its standard output and standard error."""
     from tenfold.cli.job import live as job_live  # noqa: PLC0415
 
     job_live.logs(job, follow=follow, member=member, attempt=attempt, tail=tail)
@@ -157,14 +166,14 @@ def logs_command(
 
 @app.command(name="cancel")
 def cancel_command(
-    *jobs: Annotated[str, Parameter(help="The jobs' names.")], as_json: Json = False
+    *jobs: Annotated[str, Parameter(help="Job names.")], as_json: Json = False
 ) -> None:
-    """Take back jobs that wait, and end those that run: SIGTERM, and SIGKILL after their grace.
+    """Cancel pending and running jobs: SIGTERM, then SIGKILL after the grace period.
 
-    The name of an array stands for all its members that are not over.
+    The name of an array cancels all of its members that have not ended.
     """
     if not jobs:
-        raise InputError("no-job", "no job was named", "`tenfold job list` names them")
+        raise InputError("no-job", "no job given", "`tenfold job list` shows their names")
     from tenfold.cli.job import live as job_live  # noqa: PLC0415
 
     job_live.cancel(jobs, as_json=as_json)
@@ -180,9 +189,9 @@ def why_command(
     every: Every = False,
     as_json: Json = False,
 ) -> None:
-    """Say why a job waits, and the cheapest change that would let it start now.
+    """Explain why a job is pending, and find the cheapest change that would start it now.
 
-    A job that runs or is over gets its story: why it waited, was stopped or refused.
+    For a running or finished job, shows its history: why it waited, was stopped or was rejected.
     """
     seek = _remedy_search(quick, every)
     if state is not None:
@@ -196,7 +205,7 @@ def why_command(
 
 
 def _is_record(state: str) -> bool:
-    """Tell whether `--state` names a file; states are plain words."""
+    """Return whether `--state` names a file; job states are plain words."""
     return "." in state or "/" in state or Path(state).exists()
 
 
@@ -204,7 +213,7 @@ def _remedy_search(quick: bool, every: bool) -> RemedySearch:
     if quick and every:
         raise InputError(
             "two-questions",
-            "--quick and --all ask for no remedies and for all of them",
-            "ask one after the other",
+            "--quick and --all exclude each other: one skips fixes, the other tries all",
+            "use one of them",
         )
     return "none" if quick else "every" if every else "cheapest"

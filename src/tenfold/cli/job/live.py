@@ -1,4 +1,4 @@
-"""`tenfold job` against the control plane that runs: hand in, look, follow, take back."""
+"""`tenfold job` against the running control plane: submit, list, follow, cancel."""
 
 import sys
 from collections.abc import Iterator
@@ -28,21 +28,21 @@ from tenfold.model.job.job import JobState
 
 EXIT_NO = 1
 TAIL_BYTES = 64 << 10
-"""What the control plane gives of a log where nobody says how much."""
+"""Bytes of a log that the control plane returns by default."""
 RemedySearch = Literal["none", "cheapest", "every"]
 STATES: tuple[JobState, ...] = get_args(JobState)
 
 
 class SubmitOptions(Struct, frozen=True, kw_only=True):
-    """What is done after a job was handed in."""
+    """What to do after a job is submitted."""
 
     wait: bool = False
     follow: bool = False
     as_json: bool = False
 
 
-class ListBounds(Struct, frozen=True, kw_only=True):
-    """Which jobs are listed."""
+class ListFilters(Struct, frozen=True, kw_only=True):
+    """Which jobs to list."""
 
     team: str | None = None
     state: str | None = None
@@ -54,20 +54,20 @@ class ListBounds(Struct, frozen=True, kw_only=True):
 
 
 def submit(file: Path, options: SubmitOptions) -> None:
-    """Hand in a job file; print its name once it will not be lost."""
+    """Submit a job file; print the job's name once it is stored durably."""
     if options.follow and options.as_json:
         raise InputError(
             "two-questions",
-            "--follow prints what the job writes, and --json would print beside it",
-            "hand it in with --json, then `tenfold job logs ID --follow`",
+            "--follow and --json cannot be used together: both write to standard output",
+            "submit with --json, then run `tenfold job logs ID --follow`",
         )
     find_endpoint()
     values = read_submission(file)
     if options.follow and "array" in values:
         raise InputError(
             "follow-array",
-            "an array has many logs, and --follow shows one",
-            "use --wait, or follow a member: `tenfold job logs 'ID[0]' --follow`",
+            "--follow shows one log, but an array has many",
+            "use --wait, or follow one member: `tenfold job logs 'ID[0]' --follow`",
         )
     with Client() as client:
         made = client.submit_file(file)
@@ -82,14 +82,14 @@ def submit(file: Path, options: SubmitOptions) -> None:
             if options.wait or options.follow:
                 _wait(client, made, as_json=options.as_json)
         except KeyboardInterrupt:
-            _goes_on(made.id)
+            _note_still_running(made.id)
             raise
 
 
 def dry_run(file: Path, seek: RemedySearch, *, as_json: bool) -> None:
-    """Say what would become of a job file; status 1 where it would never start.
+    """Print what would happen to a job file; exit with status 1 if it could never start.
 
-    Without a control plane the file is checked and no more.
+    Without a control plane the file is only checked.
     """
     if not _is_up():
         check_file(file, as_json=as_json)
@@ -103,7 +103,7 @@ def dry_run(file: Path, seek: RemedySearch, *, as_json: bool) -> None:
 
 
 def _is_up() -> bool:
-    """Tell whether something says where a control plane is."""
+    """Return whether a control plane address is known."""
     try:
         find_endpoint()
     except Unreachable:
@@ -112,29 +112,29 @@ def _is_up() -> bool:
 
 
 def check_file(file: Path, *, as_json: bool) -> None:
-    """Say that a job file can be handed in, or name every fault of it."""
+    """Print that a job file is valid, or raise with all its errors."""
     values = read_submission(file)
     if as_json:
         print_json({"file": str(file), "faults": [], "job": values})
     else:
-        show(f"`{file}` has no fault and can be handed in")
-        show("no control plane is running here; --state run.jsonl.gz tries it on a recorded run")
+        show(f"`{file}` is valid")
+        show("no control plane is running; use --state run.jsonl.gz to try it on a recorded run")
 
 
-def list_jobs(bounds: ListBounds, *, as_json: bool) -> None:
-    """Print jobs, the newest first."""
-    state = bounds.state
+def list_jobs(filters: ListFilters, *, as_json: bool) -> None:
+    """Print jobs, newest first."""
+    state = filters.state
     if state is not None and state not in STATES:
         raise InputError(
             "unknown-state",
-            f"`{state}` is neither a state of jobs nor a recorded run",
+            f"`{state}` is neither a job state nor a recorded run",
             f"states: {', '.join(STATES)}",
             field="--state",
         )
-    since = None if bounds.since is None else parse_timestamp(bounds.since, "--since")
+    since = None if filters.since is None else parse_timestamp(filters.since, "--since")
     with Client() as client:
-        found = list(_jobs(client, bounds, state, since))
-        whole = client.job(bounds.array) if bounds.array is not None else None
+        found = list(_jobs(client, filters, state, since))
+        whole = client.job(filters.array) if filters.array is not None else None
     print_json(found) if as_json else show_jobs(found, whole)
 
 
@@ -146,28 +146,28 @@ def show_one(job_id: str, *, eta: bool, as_json: bool) -> None:
 
 
 def logs(job_id: str, *, follow: bool, member: int, attempt: int | None, tail: int | None) -> None:
-    """Print what a job wrote, as it is."""
+    """Print a job's log unchanged."""
     with Client() as client:
         if follow:
             try:
                 _write(client.logs(job_id, follow=True, member=member, attempt=attempt, tail=tail))
             except KeyboardInterrupt:
-                _goes_on(job_id)
+                _note_still_running(job_id)
                 raise
         else:
             text = client.logs(job_id, member=member, attempt=attempt, tail=tail)
             _write(iter([text]))
             if tail is None and len(text.encode()) >= TAIL_BYTES:
-                _note(f"only the last {TAIL_BYTES >> 10} KiB are shown; --tail takes up to 4 MiB")
+                _note(f"showing the last {TAIL_BYTES >> 10} KiB; use --tail for up to 4 MiB")
         for one in client.job(job_id).attempts[-1 if attempt is None else 0 :]:
             if one.log_bytes_dropped and attempt in (None, one.number):
                 _note(dropped(one.number, one.log_bytes_dropped))
 
 
 def cancel(job_ids: tuple[str, ...], *, as_json: bool) -> None:
-    """Take back jobs; what cannot be is said at the end, and does not keep the others."""
-    taken: list[object] = []
-    wrong: TenfoldError | None = None
+    """Cancel jobs; a job that cannot be cancelled does not stop the others."""
+    cancelled: list[object] = []
+    last_error: TenfoldError | None = None
     with Client() as client:
         for job_id in job_ids:
             try:
@@ -175,20 +175,20 @@ def cancel(job_ids: tuple[str, ...], *, as_json: bool) -> None:
             except TenfoldError as error:
                 if len(job_ids) > 1 and not as_json:
                     show(f"`{job_id}`: {error.message}")
-                wrong = error
+                last_error = error
                 continue
-            taken.append(one)
+            cancelled.append(one)
             if not as_json:
-                which = f", {one.count:,} of its members" if one.count else ""
+                which = f" ({one.count:,} members)" if one.count else ""
                 show(f"`{one.id}` is {one.state}{which}")
     if as_json:
-        print_json(taken)
-    if wrong is not None:
-        raise wrong
+        print_json(cancelled)
+    if last_error is not None:
+        raise last_error
 
 
 def why(job_id: str, seek: RemedySearch, *, as_json: bool) -> None:
-    """Print why a job waits, and what would let it start."""
+    """Print why a job is pending, and what would let it start."""
     with Client() as client:
         answer = client.why(job_id, seek=seek, eta=seek != "none")
     print_json(answer) if as_json else show_why(answer)
@@ -207,10 +207,10 @@ def _wait(client: Client, made: Submitted, *, as_json: bool) -> None:
 
 
 def exit_status(job: Job) -> int:
-    """Return the status with which a command ends that waited for a job: the job's own.
+    """Return the exit status of a command that waited for a job: the job's own.
 
-    One that a signal ended has 128 and its number, as shells have it; one that came to no exit
-    code of its own, or was taken back, gives 1.
+    A job that a signal ended gives 128 plus the signal number, as in shells; one without an exit
+    code, or cancelled, gives 1.
     """
     if job.state == "succeeded":
         return 0
@@ -225,19 +225,19 @@ def _show_end(job: Job) -> None:
 
 
 def _jobs(
-    client: Client, bounds: ListBounds, state: JobState | None, since: str | None
+    client: Client, filters: ListFilters, state: JobState | None, since: str | None
 ) -> Iterator[Job]:
-    """Yield as many jobs as are wanted, and ask for no more than those."""
-    before, left = None, bounds.limit
+    """Yield jobs up to the limit, fetching no more pages than needed."""
+    before, left = None, filters.limit
     while left > 0:
         page = client.page(
-            team=bounds.team,
+            team=filters.team,
             state=state,
             since=since,
-            array=bounds.array,
+            array=filters.array,
             before=before,
             limit=min(left, PAGE_MAX),
-            idle=bounds.idle,
+            idle=filters.idle,
         )
         yield from page.jobs
         left -= len(page.jobs)
@@ -246,18 +246,18 @@ def _jobs(
             return
 
 
-def _goes_on(job_id: str) -> None:
-    """Say that a job does not end with whoever looked at it."""
-    sys.stderr.write(f"`{job_id}` goes on; `tenfold job cancel {job_id}` ends it\n")
+def _note_still_running(job_id: str) -> None:
+    """Tell the user that the job keeps running."""
+    sys.stderr.write(f"`{job_id}` keeps running; cancel it with `tenfold job cancel {job_id}`\n")
 
 
 def _note(said: str) -> None:
-    """Write beside what a job wrote: standard output is the job's."""
+    """Write a note to standard error: standard output holds the job's log."""
     sys.stderr.write(f"note: {said}\n")
 
 
 def _write(chunks: Iterator[str]) -> None:
-    """Write what a job wrote as it comes; it is data, and not touched."""
+    """Write log chunks unchanged as they arrive."""
     last = "\n"
     for chunk in chunks:
         sys.stdout.write(chunk)

@@ -7,45 +7,49 @@ import msgspec
 
 from tenfold.cli.fleet.idle import used
 from tenfold.cli.output import show, table
-from tenfold.model.api.jobs import DryRun, Job, Reason, Submitted, Why
+from tenfold.model.api.jobs import DryRun, Eta, Job, Reason, Submitted, Why
 from tenfold.model.api.nodes import Node
 from tenfold.model.api.tokens import Token
 from tenfold.report.figures import count
 
 VIRTUAL = "virtual"
-"""How the pools of nodes begin that only stand for nodes."""
+"""Prefix of the pools of virtual nodes."""
 
 
 def show_submitted(made: Submitted) -> None:
-    """Print that a job will not be lost, and its name."""
+    """Print the name of a submitted job."""
     what = f" ({made.count:,} jobs, `{made.ids[0]}` to `{made.ids[-1]}`)" if made.count else ""
-    show(f"`{made.id}` of team `{made.team}` was taken{what}")
+    show(f"submitted `{made.id}` for team `{made.team}`{what}")
     for note in made.notes:
         show(f"note: {note}")
 
 
 def show_dry_run(found: DryRun) -> None:
-    """Print what would become of a job if it were handed in now."""
-    what = f"the first of {found.count:,} `{found.name}`" if found.count else f"`{found.name}`"
+    """Print what would happen to a job submitted now."""
+    what = (
+        f"the first of {found.count:,} members of `{found.name}`"
+        if found.count
+        else f"`{found.name}`"
+    )
     if found.outcome == "starts":
         show(f"{what} of team `{found.team}` would start now on {_nodes(found.nodes)}")
     else:
-        verb = "would never start" if found.outcome == "never" else "would wait"
+        verb = "could never start" if found.outcome == "never" else "would stay pending"
         show(f"{what} of team `{found.team}` {verb}")
         _show_waiting(found.why, found.reason)
         if found.eta is not None:
-            show(f"expected: by {found.eta.p50_at} (P50) to {found.eta.p90_at} (P90)")
+            show(f"expected start: {_eta(found.eta)}")
     hold = found.could_hold
     named = f": {_nodes(hold.nodes)}" if hold.count else ""
-    show(f"nodes that could hold it: {hold.count:,}{named}")
+    show(f"nodes large enough: {hold.count:,}{named}")
     if found.is_brief:
-        show("the queue is long: neither remedies nor a forecast were sought")
+        show("the queue is long: fixes and the forecast were skipped")
     for note in found.notes:
         show(f"note: {note}")
 
 
 def show_jobs(jobs: Sequence[Job], whole: Job | None = None) -> None:
-    """Print jobs as a table, and the array that they are members of in a line."""
+    """Print jobs as a table, and their array in one line."""
     has_eta = any(job.eta is not None for job in jobs)
     rows = [
         [
@@ -55,13 +59,13 @@ def show_jobs(jobs: Sequence[Job], whole: Job | None = None) -> None:
             str(len(job.attempts)),
             _nodes(job.attempts[-1].nodes) if job.attempts else "",
             _because(job),
-            *([job.eta.p50_at if job.eta is not None else ""] if has_eta else []),
+            *([_clock(job.eta.p50_at) if job.eta is not None else ""] if has_eta else []),
         ]
         for job in jobs
     ]
     if rows:
-        columns = ["job", "team", "state", ">attempts", "nodes", "because"]
-        show(table("", [*columns, "expected"] if has_eta else columns, rows), "")
+        columns = ["job", "team", "state", ">attempts", "nodes", "reason"]
+        show(table("", [*columns, "expected start"] if has_eta else columns, rows), "")
     show(count(len(jobs), "job"))
     if whole is not None:
         show(f"`{whole.id}` is {whole.state}: {whole.reason.sentence}")
@@ -70,15 +74,15 @@ def show_jobs(jobs: Sequence[Job], whole: Job | None = None) -> None:
 def show_job(job: Job) -> None:
     """Print one job with its attempts."""
     show(f"`{job.id}` of team `{job.team}`: {job.state}")
-    show(f"because: {job.reason.sentence} [{job.reason.code}]")
+    show(f"reason: {job.reason.sentence} [{job.reason.code}]")
     if job.use:
-        show(f"uses: {used(job.use)}")
+        show(f"usage: {used(job.use)}")
     if job.idle_since:
-        show(f"idles since: {_to_the_second(job.idle_since)}")
+        show(f"idle since: {_to_the_second(job.idle_since)}")
     if job.array and job.array.failed:
         show(f"failed: {_nodes(job.array.failed)}")
     if job.eta is not None:
-        show(f"expected: by {job.eta.p50_at} (P50) to {job.eta.p90_at} (P90); {job.eta.basis}")
+        show(f"expected start: {_eta(job.eta)}; {job.eta.basis}")
     rows = [
         [
             str(one.number),
@@ -91,7 +95,7 @@ def show_job(job: Job) -> None:
         for one in job.attempts
     ]
     if rows:
-        columns = [">attempt", "started", "ended", "nodes", ">exit code", "because"]
+        columns = [">attempt", "started", "ended", "nodes", ">exit code", "reason"]
         show("", table("", columns, rows))
     for one in job.attempts:
         if one.log_bytes_dropped:
@@ -99,43 +103,43 @@ def show_job(job: Job) -> None:
 
 
 def dropped(attempt: int, count: int) -> str:
-    """Return that bytes of a log are gone."""
-    return f"{count:,} bytes of what attempt {attempt} wrote were dropped, the oldest first"
+    """Return a note that the oldest part of a log was dropped."""
+    return f"the oldest {count:,} bytes of the log of attempt {attempt} were dropped"
 
 
 def show_why(answer: Why) -> None:
-    """Print why a job stands where it stands, and which nodes are out of its reach."""
+    """Print the reason for a job's state, and the nodes taken out of use for failing jobs."""
     _show_why(answer)
     for node in answer.nodes_out:
-        show(f"out of use: `{node.id}`, because {node.sentence} [{node.code}]")
+        show(f"cordoned: `{node.id}`: {node.sentence} [{node.code}]")
 
 
 def _show_why(answer: Why) -> None:
     if answer.why is None:
         show(f"`{answer.id}`: {answer.state}")
-        show(f"because: {answer.reason.sentence} [{answer.reason.code}]")
+        show(f"reason: {answer.reason.sentence} [{answer.reason.code}]")
         return
     team = answer.why.get("team")
-    show(f"`{answer.id}` of team `{team}` waits" if team else f"`{answer.id}` waits")
+    show(f"`{answer.id}` of team `{team}`: pending" if team else f"`{answer.id}`: pending")
     _show_waiting(answer.why, answer.reason)
     if answer.eta is not None:
-        show(f"expected: by {answer.eta.p50_at} (P50) to {answer.eta.p90_at} (P90)")
+        show(f"expected start: {_eta(answer.eta)}")
 
 
 def _show_waiting(why: dict[str, Any] | None, reason: Reason) -> None:
-    # The words for rooms, holders and remedies are those of a recorded run.
+    # Capacity, holders and fixes read as for a recorded run.
     from tenfold.cli.job.render import show_waiting  # noqa: PLC0415
     from tenfold.study.why.why import Why as Found  # noqa: PLC0415
 
     try:
         show_waiting(msgspec.convert(why, Found))
     except msgspec.ValidationError:
-        # A control plane of another version: its sentence is understood all the same.
-        show(f"because: {reason.sentence} [{reason.code}]")
+        # A control plane of another version: its sentence can still be shown.
+        show(f"reason: {reason.sentence} [{reason.code}]")
 
 
 def show_nodes(nodes: Sequence[Node]) -> None:
-    """Print nodes as a table; those that only stand for nodes say so."""
+    """Print nodes as a table, with virtual nodes marked."""
     rows = [
         [
             node.id,
@@ -149,14 +153,14 @@ def show_nodes(nodes: Sequence[Node]) -> None:
         for node in nodes
     ]
     if rows:
-        columns = ["node", "site", "pool", "GPUs", "state", "because", "virtual"]
+        columns = ["node", "site", "pool", "GPUs", "state", "reason", "virtual"]
         show(table("", columns, rows), "")
     gpus = sum(node.gpus for node in nodes)
     show(f"{count(len(nodes), 'node')}, {count(gpus, 'GPU')}")
 
 
 def show_tokens(tokens: Sequence[Token]) -> None:
-    """Print tokens as a table, without what makes them tokens."""
+    """Print tokens as a table, without their secrets."""
     rows = [
         [
             token.id,
@@ -173,17 +177,29 @@ def show_tokens(tokens: Sequence[Token]) -> None:
     show(table("", columns, rows))
 
 
+def _eta(eta: Eta) -> str:
+    """Return a forecast for people: to the minute, in UTC."""
+    if eta.p50_at == eta.p90_at:
+        return f"by {_clock(eta.p90_at)}"
+    return f"about {_clock(eta.p50_at)} (P50), by {_clock(eta.p90_at)} (P90)"
+
+
+def _clock(moment: str) -> str:
+    """Return a UTC time to the minute."""
+    return f"{moment[:10]} {moment[11:16]} UTC"
+
+
 def _to_the_second(moment: str | None) -> str:
-    """Return a moment in UTC for a table; JSON has it whole."""
+    """Return a UTC time to the second; JSON keeps the full value."""
     return f"{moment[:10]} {moment[11:19]}Z" if moment else ""
 
 
 def _because(job: Job) -> str:
-    """Return why a job stands where it stands, in a few words; its state alone says nothing."""
+    """Return the reason for a job's state in a few words; "" if it only repeats the state."""
     if job.reason.code != job.state:
         return job.reason.code
     if job.idle_since:
-        return f"idles since {_to_the_second(job.idle_since)}"
+        return f"idle since {_to_the_second(job.idle_since)}"
     return job.reason.sentence if job.is_over and job.state != "succeeded" else ""
 
 

@@ -1,4 +1,4 @@
-"""`tenfold job ... --state RUN`: questions about a recorded run instead of the one that runs."""
+"""`tenfold job ... --state RUN`: the same commands on a recorded run instead of the live one."""
 
 import sys
 from pathlib import Path
@@ -18,7 +18,7 @@ EXIT_NO = 1
 
 
 def why_saved(state: Path, at: str | None, job: str, seek: RemedySearch, *, as_json: bool) -> None:
-    """Print why a job waits at a moment of a recorded run, or what became of it."""
+    """Print why a job is pending at a time in a recorded run, or its history."""
     answer = ask(_saved(state, at), job, seek)
     print_json(answer) if as_json else show_answer(answer)
 
@@ -26,7 +26,7 @@ def why_saved(state: Path, at: str | None, job: str, seek: RemedySearch, *, as_j
 def list_saved(
     state: Path, at: str | None, *, team: str | None, state_of: str | None, as_json: bool
 ) -> None:
-    """Print the jobs that wait or run at a moment of a recorded run."""
+    """Print the pending and running jobs at a time in a recorded run."""
     rows = list_json(_saved(state, at), team=team, state=state_of)
     print_json(rows) if as_json else show_jobs(rows)
 
@@ -34,12 +34,12 @@ def list_saved(
 def dry_run_saved(
     file: Path, state: Path, at: str | None, seek: RemedySearch, *, as_json: bool
 ) -> None:
-    """Print what would become of a submission at a moment of a recorded run."""
+    """Print what would happen to a job submitted at a time in a recorded run."""
     row = read_job_file(file)
     found = dry_run(_saved(state, at), job_of(row), seek)
     if unused := run_only_keys(row):
         keys = ", ".join(f"`{key}`" for key in unused)
-        sys.stderr.write(f"note: a recorded run runs nothing: {keys} had no part in the answer\n")
+        sys.stderr.write(f"note: ignored on a recorded run: {keys}\n")
     print_json(found) if as_json else show_dry_run(found)
     if found.state == "never":
         raise Exit(EXIT_NO)

@@ -1,4 +1,4 @@
-"""Why a job waits, as a few lines that a person can act on, and jobs as a table."""
+"""Why a job is pending, in a few actionable lines, and jobs as a table."""
 
 from collections.abc import Sequence
 
@@ -6,24 +6,23 @@ from msgspec import Struct
 
 from tenfold.cli.output import show, table
 from tenfold.cli.replay.render import show_story
-from tenfold.cli.sim.render import hours
 from tenfold.decide.place.explain.holders import Holders, QuotaUsage
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import WHOLE, Job, Slot
 from tenfold.model.units import SECOND, Millis
 from tenfold.report.figures import count, dollars
 from tenfold.report.reasons.registry import shown_code
-from tenfold.report.reasons.render import amount_of, plural, render
+from tenfold.report.reasons.render import amount_of, duration_text, number_of, plural, render
 from tenfold.study.why.recorded import Answer, SavedState
 from tenfold.study.why.remedies import Remedy
 from tenfold.study.why.why import Explainer, Why
 
 SHOWN = 4
-"""Nodes, teams and jobs that are named before the rest is counted."""
+"""Nodes, teams and jobs listed by name; the rest are counted."""
 
 
 class JobLine(Struct, frozen=True, kw_only=True):
-    """One job that waits or runs."""
+    """One pending or running job."""
 
     job_id: JobId
     team: TeamId
@@ -33,11 +32,11 @@ class JobLine(Struct, frozen=True, kw_only=True):
     """When it was submitted, or started."""
     for_ms: Millis
     reason: str = ""
-    """Code of what a waiting job waits for, where the policy says."""
+    """Code of the reason a pending job waits, if the policy gives one."""
 
 
 def list_json(saved: SavedState, *, team: str | None, state: str | None) -> list[JobLine]:
-    """Return the jobs that wait or run, in order of arrival."""
+    """Return pending and running jobs, in order of arrival."""
     fleet, explainer = saved.fleet, None
     if saved.govern is not None and state != "running":
         explainer = Explainer(fleet, saved.govern, saved.at_ms)
@@ -60,62 +59,62 @@ def show_jobs(lines: Sequence[JobLine]) -> None:
             str(line.team),
             f"{line.gpus:g}",
             line.state,
-            hours(line.for_ms / SECOND),
+            duration_text(line.for_ms),
             line.reason,
         ]
         for line in lines
     ]
     if rows:
-        show(table("", ["job", "team", ">GPUs", "state", ">for", "because"], rows), "")
+        show(table("", ["job", "team", ">GPUs", "state", ">for", "reason"], rows), "")
     waiting = sum(line.state == "pending" for line in lines)
-    show(f"{count(waiting, 'job')} waiting, {count(len(lines) - waiting, 'job')} running")
+    show(f"{count(waiting, 'job')} pending, {count(len(lines) - waiting, 'job')} running")
 
 
 def show_answer(answer: Answer) -> None:
-    """Print why a job waits, or what became of it."""
+    """Print why a job is pending, or its history."""
     if answer.why is None:
-        assert answer.story is not None, "a job that does not wait has a story"
+        assert answer.story is not None, "a job that is not pending has a story"
         show_story(answer.story)
         return
     story = answer.story
-    waited = f", for {hours(story.waited_ms / SECOND)}" if story else ""
+    waited = f" for {duration_text(story.waited_ms)}" if story else ""
     team = f" of team `{answer.why.team}`" if answer.why.team else ""
-    show(f"`{answer.job_id}`{team} waits{waited}")
+    show(f"`{answer.job_id}`{team}: pending{waited}")
     stops = [one for one in (story.stages if story else ()) if one.code == "stop-ordered"]
     if stops:
-        show(f"it was stopped before: {render(stops[-1].why)}")
+        show(f"stopped before: {render(stops[-1].why)}")
     show_waiting(answer.why)
 
 
 def show_dry_run(found: Why) -> None:
-    """Print what would become of a submission."""
+    """Print what would happen to a submitted job."""
     if found.state == "starts":
         show(f"`{found.job_id}` would start now on {_on(found.slots)}")
         return
-    verb = "would never start" if found.state == "never" else "would wait"
+    verb = "could never start" if found.state == "never" else "would stay pending"
     show(f"`{found.job_id}` {verb}")
     show_waiting(found)
 
 
 def show_waiting(found: Why) -> None:
-    """Print what a job waits for, what is promised to it, and what would let it start."""
-    show(f"because: {render(found.reason)} [{shown_code(found.reason.code)}]")
+    """Print the reason a job waits, its reserved or expected start, and what would start it now."""
+    show(f"reason: {render(found.reason)} [{shown_code(found.reason.code)}]")
     if found.ahead:
-        show(f"ahead of it: {count(found.ahead, 'job')}")
+        show(f"queue: {count(found.ahead, 'job')} ahead")
     if found.promise is not None:
-        within = hours(max(0, found.promise.start_ms - found.at_ms) / SECOND)
-        show(f"promised: a start within {within} on {_on(found.promise.slots)}")
+        within = duration_text(max(0, found.promise.start_ms - found.at_ms))
+        show(f"reserved start: within {within} on {_on(found.promise.slots)}")
     if found.not_before_ms is not None:
-        show(f"not before: {hours((found.not_before_ms - found.at_ms) / SECOND)} from now")
+        show(f"earliest start: in {duration_text(found.not_before_ms - found.at_ms)}")
     if found.eta is not None:
         half, most = found.eta.p50_ms - found.at_ms, found.eta.p90_ms - found.at_ms
-        bounds = f"within {hours(half / SECOND)} (P50) to {hours(most / SECOND)} (P90)"
-        show(f"expected: {bounds}; {found.eta.basis}")
+        bounds = f"in about {duration_text(half)} (P50), within {duration_text(most)} (P90)"
+        show(f"expected start: {bounds}; {found.eta.basis}")
     _show_holders(found.holders)
     for standing in found.standing:
         show(f"quota: {_standing(standing)}")
     if found.cheapest is not None:
-        show(f"cheapest: {_remedy(found.cheapest)}")
+        show(f"cheapest fix: {_remedy(found.cheapest)}")
     for remedy in found.remedies[1:]:
         show(f"or: {_remedy(remedy)}")
 
@@ -132,18 +131,20 @@ def _show_holders(holders: Holders) -> None:
     more = len(holders.teams) - SHOWN
     jobs = ", ".join(f"`{each.job_id}` {each.gpus_milli / WHOLE:,g}" for each in holders.jobs)
     rest = f" and {count(more, 'team')} more" if more > 0 else ""
-    show(f"held by: {teams}{rest} GPUs; the largest: {jobs}")
+    show(f"GPUs held: {teams}{rest}; largest jobs: {jobs}")
 
 
 def _standing(each: QuotaUsage) -> str:
     whose = f"team `{each.team}`" if each.team else "all teams"
     unit = each.resource
-    said = f"{whose} holds {amount_of(each.held, unit)} of {amount_of(each.quota, unit)}"
     if not each.team:
-        return f"all teams hold {amount_of(each.held, unit)} of {amount_of(each.quota, unit)}"
+        return f"{whose} hold {number_of(each.held, unit)} of {amount_of(each.quota, unit)}"
+    details = f"quota {number_of(each.quota, unit)}"
     if each.borrowed:
-        said += f", {amount_of(each.borrowed, unit)} borrowed"
-    return said + ("" if each.limit is None else f", at most {amount_of(each.limit, unit)}")
+        details += f", {number_of(each.borrowed, unit)} borrowed"
+    if each.limit is not None:
+        details += f", limit {number_of(each.limit, unit)}"
+    return f"{whose} holds {amount_of(each.held, unit)} ({details})"
 
 
 def _remedy(remedy: Remedy) -> str:

@@ -1,4 +1,4 @@
-"""`tenfold policy`: check a policy, show whom it grants what, and try it before it is applied."""
+"""`tenfold policy`: check a policy, show what it grants each team, and preview a change."""
 
 from pathlib import Path
 from typing import Annotated
@@ -18,7 +18,7 @@ from tenfold.model.fleet.finding import Finding
 
 app = App(
     name="policy",
-    help="Check, show and preview policies.",
+    help="Check, show and preview scheduling policies.",
     help_format="plaintext",
     default_parameter=Parameter(show_default=False),
 )
@@ -26,23 +26,25 @@ app.command("tenfold.cli.policy.preview:preview_command", name="preview")
 app.command("tenfold.cli.policy.shadow:shadow_command", name="shadow")
 
 EXIT_NO = 1
-FleetFile = Annotated[Path | None, Parameter(help="A fleet file, to lay it beside.")]
-Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
+FleetFile = Annotated[Path | None, Parameter(help="Fleet file to compare the policy with.")]
+Facts = Annotated[
+    Path | None, Parameter(help="Folder with your own facts, which override the built-in ones.")
+]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
 
 
 @app.command
 def check(
-    file: Annotated[Path, Parameter(help="A policy file.")],
+    file: Annotated[Path, Parameter(help="Policy file.")],
     *,
     fleet: FleetFile = None,
     facts: Facts = None,
     as_json: Json = False,
 ) -> None:
-    """Report every fault and warning of a policy file, with file and line.
+    """Report every error and warning in a policy file, with file and line.
 
-    Ends with status 1 where the file has a fault. With --fleet, types, sums, nodes and
-    residency are held against that fleet too.
+    Exits with status 1 if the file has errors. With --fleet, accelerator types, quota totals,
+    nodes and residency tags are also checked against that fleet.
     """
     checked = _checked(file, fleet, facts)
     if as_json:
@@ -70,15 +72,15 @@ def _checked(file: Path, fleet: Path | None, facts: Path | None) -> FleetCheck:
 
 @app.command(name="show")
 def show_command(
-    policy: Annotated[str, Parameter(help="A policy file, or the name of a policy.")],
+    policy: Annotated[str, Parameter(help="Policy file, or name of a built-in policy.")],
     *,
     fleet: FleetFile = None,
     facts: Facts = None,
     as_json: Json = False,
 ) -> None:
-    """Show a policy: its teams with what they are sure of, and the sum against a fleet.
+    """Show a policy's teams and quotas, and the quota totals compared with a fleet.
 
-    Teams and prices that the policy leaves out are those of the fleet.
+    Teams and prices that the policy does not set come from the fleet file.
     """
     chosen = policy_of(policy)
     spec = None

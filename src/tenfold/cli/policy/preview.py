@@ -1,4 +1,4 @@
-"""`tenfold policy preview`: what a change of policy would do to each team."""
+"""`tenfold policy preview`: what a policy change would do to each team."""
 
 import sys
 from collections.abc import Sequence
@@ -34,11 +34,13 @@ ARROW = "\u2192"
 
 
 def preview_command(
-    policy: Annotated[str, Parameter(help="The new policy: a file, a name or a slurm.conf.")],
+    policy: Annotated[str, Parameter(help="New policy: a policy file, a name or a slurm.conf.")],
     *,
     fleet: FleetFile,
     jobs: JobsFile,
-    against: Annotated[str, Parameter(help="The policy of today; tenfold.")] = "tenfold",
+    against: Annotated[
+        str, Parameter(help="Current policy to compare with (default: tenfold).")
+    ] = "tenfold",
     failures: Failures = "none",
     seed: Seed = 0,
     restart_cost_s: RestartCost = 0.0,
@@ -46,10 +48,9 @@ def preview_command(
     facts: Facts = None,
     as_json: Json = False,
 ) -> None:
-    """Run the same jobs under today's policy and a new one, and say who gains and who loses.
+    """Simulate the same jobs under the current and a new policy, and show which teams gain or lose.
 
-    Both run in the simulator, side by side; nothing is applied. A run that fails is reported,
-    and the command then ends with status 1.
+    Nothing is applied. Exits with status 1 if a run fails.
     """
     for named in (against, policy):
         policy_of(named)
@@ -60,7 +61,7 @@ def preview_command(
         facts=facts,
         settings=world_settings(restart_cost_s, seed),
     )
-    with progress("runs over", 2) as done:
+    with progress("runs finished", 2) as done:
         run = partial(process_map, workers=workers or usable_cpus())
         answer = preview(files, policy, against, run, done)
     for note in dict.fromkeys((*answer.before.notes, *answer.after.notes)):
@@ -71,7 +72,7 @@ def preview_command(
 
 
 def show_preview(answer: Preview) -> None:
-    """Print both policies team by team, then on the whole, then who gains and who loses."""
+    """Print both policies team by team, then overall, then which teams gain or lose."""
     sides = (answer.before, answer.after)
     failed = [side for side in sides if side.error is not None]
     for side in failed:
@@ -90,9 +91,9 @@ def show_preview(answer: Preview) -> None:
 
 def _teams(answer: Preview) -> tuple[list[str], list[list[str]]]:
     before, after = answer.before.teams, answer.after.teams
-    left_over = any(side.unfinished for side in (*before.values(), *after.values()))
-    columns = ["team", ">wait", ">90% within", ">GPU-h", ">share", ">preempted"]
-    columns += [">left over"] if left_over else []
+    has_unfinished = any(side.unfinished for side in (*before.values(), *after.values()))
+    columns = ["team", ">mean wait", ">wait P90", ">GPU-hours", ">share", ">preempted"]
+    columns += [">unfinished"] if has_unfinished else []
     rows: list[list[str]] = []
     for team, new in after.items():
         cells = zip(_cells(before[team]), _cells(new), strict=True)
@@ -124,12 +125,12 @@ def _figures(side: PolicyRun) -> dict[str, str]:
     whole = side.whole
     assert whole is not None, "a run that failed is not shown"
     return {
-        "evenness over teams (Jain)": f"{side.jain:.2f}",
+        "fairness over teams (Jain)": f"{side.jain:.2f}",
         "GPUs allocated": f"{side.gpu_utilization:.1%}",
-        "from first submission to last end": hours(side.makespan_s),
+        "makespan": hours(side.makespan_s),
         "mean wait": hours(whole.wait_s_mean),
-        "90% wait less than": hours(whole.wait_s_p90),
+        "wait, P90": hours(whole.wait_s_p90),
         "preemptions": f"{whole.preemptions:,}",
         "jobs finished": f"{whole.finished:,}",
-        "jobs left over": f"{whole.unfinished:,}",
+        "jobs unfinished": f"{whole.unfinished:,}",
     }

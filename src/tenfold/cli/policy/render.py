@@ -1,4 +1,4 @@
-"""What `tenfold policy show` prints: rules, the tree of teams, and sums."""
+"""What `tenfold policy show` prints: rules, the team tree and quota totals."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -22,39 +22,41 @@ INDENT = "  "
 
 
 class Sum(Struct, frozen=True, kw_only=True):
-    """What quotas grant of one kind at the hour of the day at which they grant most."""
+    """Total quota of one resource at the hour of the day when it is highest."""
 
     counts: str
     """A type, `any`, or `usd_per_hour`."""
     granted: float
     has: float | None
-    """What the fleet has; None where no fleet was given, or GPUs have no price."""
+    """Capacity of the fleet; None if no fleet was given or GPUs have no price."""
     at: str
 
 
 def show_policy(policy: Policy, spec: FleetSpec | None) -> None:
-    """Print the rules that differ from the usual, the tree of teams, and the sums."""
+    """Print the rules that differ from the defaults, the team tree and the quota totals."""
     govern = policy.govern or GovernanceRules()
     on = f" on `{spec.name}`" if spec is not None else ""
     if policy.name != "governed":
-        show(f"`{policy.name}`{on} knows no quotas; places are chosen by `{policy.placement}`")
+        show(f"`{policy.name}`{on}: no quotas; placement `{policy.placement}`")
         return
-    show(f"`governed`{on}: {count(len(govern.teams), 'team')}, {_rules_said(govern)}")
+    show(f"`governed`{on}: {count(len(govern.teams), 'team')}, {_rules_text(govern)}")
     if govern.teams:
-        columns = ["team", ">weight", "quota", "borrows at most", "lends at most"]
+        columns = ["team", ">weight", "quota", "borrow limit", "lend limit"]
         bound = any(team.residency for team in govern.teams)
         rows = [row for depth, team in _walk(govern) for row in _team_rows(depth, team, bound)]
         show("", table("", [*columns, *(["residency"] if bound else [])], rows))
     if govern.windows:
         windows = [_window_row(window) for window in govern.windows]
-        show("", table("", ["window", "for", ">starts", ">lasts", ">every", "nodes"], windows))
+        show(
+            "", table("", ["window", "for", ">starts at", ">duration", ">every", "nodes"], windows)
+        )
     found = sums(govern, spec)
     if found:
         show("", table("", *_sums_table(found)))
 
 
 def policy_json(policy: Policy, spec: FleetSpec | None) -> dict[str, object]:
-    """Return what `policy show --json` prints, in the units of a policy file."""
+    """Return the JSON of `policy show`, in the units of a policy file."""
     govern = policy.govern or GovernanceRules()
     return {
         "policy": policy.name,
@@ -71,10 +73,10 @@ def policy_json(policy: Policy, spec: FleetSpec | None) -> dict[str, object]:
 
 
 def rules_of(govern: GovernanceRules) -> dict[str, object]:
-    """Return the rules that hold for all teams, as `[govern]` has them.
+    """Return the rules for all teams, with the keys of `[govern]`.
 
-    `clock_offset_h` is what turns the clock of a run into the time of day: the offset of the
-    file, and the hour of its `zero`.
+    `clock_offset_h` turns the clock of a run into the time of day: the UTC offset of the file
+    plus the hour of its `zero`.
     """
     return {
         "fair_share": govern.fair_share,
@@ -104,7 +106,7 @@ def _old_rule_keys(govern: GovernanceRules) -> dict[str, object]:
 
 
 def sums(govern: GovernanceRules, spec: FleetSpec | None) -> list[Sum]:
-    """Return what quotas grant in all, beside what a fleet has."""
+    """Return total quotas and the capacity of a fleet."""
     tree = TeamTree(govern.teams)
     times = quota_change_times(govern.teams)
     has = {} if spec is None else capacity(govern, spec)
@@ -127,14 +129,14 @@ def _walk(govern: GovernanceRules) -> list[tuple[int, TeamRules]]:
     return list(TeamTree(govern.teams).walk())
 
 
-def _rules_said(govern: GovernanceRules) -> str:
-    usual = rules_of(GovernanceRules())
-    other = {key: value for key, value in rules_of(govern).items() if value != usual[key]}
-    amount_text = ", ".join(f"{key} = {_said(value)}" for key, value in other.items())
-    return f"the usual rules but {amount_text}" if other else "the usual rules"
+def _rules_text(govern: GovernanceRules) -> str:
+    defaults = rules_of(GovernanceRules())
+    other = {key: value for key, value in rules_of(govern).items() if value != defaults[key]}
+    changed = ", ".join(f"{key} = {_value_text(value)}" for key, value in other.items())
+    return f"default rules except {changed}" if other else "default rules"
 
 
-def _said(value: object) -> str:
+def _value_text(value: object) -> str:
     match value:
         case bool():
             return str(value).lower()
@@ -207,10 +209,10 @@ def _team_json(depth: int, team: TeamRules) -> dict[str, object]:
 
 
 def _sums_table(found: Sequence[Sum]) -> tuple[list[str], list[list[str | Text]]]:
-    """Return sums as a table; columns that say nothing here are left out."""
-    beside = any(one.has is not None for one in found)
+    """Return totals as a table, without columns that would be empty."""
+    has_fleet = any(one.has is not None for one in found)
     by_hour = any(one.at for one in found)
-    columns = ["in all", ">granted", *([">in the fleet", ">left"] if beside else [])]
+    columns = ["total", ">quota", *([">fleet", ">left"] if has_fleet else [])]
     rows: list[list[str | Text]] = []
     for one in found:
         row: list[str | Text] = [one.counts, _figure(one.granted)]
@@ -218,7 +220,7 @@ def _sums_table(found: Sequence[Sum]) -> tuple[list[str], list[list[str | Text]]
             over = one.granted > one.has
             left = Text(_figure(one.has - one.granted), style="bold red" if over else "")
             row += [_figure(one.has), left]
-        elif beside:
+        elif has_fleet:
             row += ["unknown", ""]
         rows.append([*row, one.at] if by_hour else row)
     return [*columns, *(["at"] if by_hour else [])], rows

@@ -1,4 +1,4 @@
-"""`tenfold policy shadow`: what the policy on trial beside the live one would have done."""
+"""`tenfold policy shadow`: how often the shadow policy agrees with the live one."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -21,25 +21,28 @@ LATEST_MOST = 1_000
 def shadow_command(
     *,
     state_dir: StateDirOption = None,
-    last: Annotated[int, Parameter(help="Differences to list. 5.")] = SHOWN,
+    last: Annotated[int, Parameter(help="Number of differences to list (default: 5).")] = SHOWN,
     as_json: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")] = False,
 ) -> None:
-    """Show how often the shadow of `tenfold up --shadow` agrees, and what differed last.
+    """Show how often the policy of `tenfold up --shadow` agrees with the live one.
 
-    A shadow is asked at every decision of the live policy, and only written down. Its wishes
-    are not carried out, so this tells where two policies part, not what would have come of it:
-    `tenfold replay --policy` tells that.
+    The shadow policy is evaluated at every live decision, but its actions are only recorded. So
+    this shows where the two policies differ, not what would have happened: use
+    `tenfold replay --policy` for that.
     """
     if not 0 <= last <= LATEST_MOST:
         raise InputError(
-            "bad-number", f"--last is {last}", f"ask for 0 to {LATEST_MOST:,}", field="--last"
+            "bad-number",
+            f"--last is {last}",
+            f"use a number from 0 to {LATEST_MOST:,}",
+            field="--last",
         )
     path = find_state_dir(state_dir) / NAME
     now = last_entry(path)
     if now is None:
         raise InputError(
             "no-shadow",
-            f"no shadow was ever written down in `{path}`",
+            f"no shadow policy has been recorded in `{path}`",
             "start the control plane with `tenfold up --shadow POLICY`",
             file=str(path),
         )
@@ -71,26 +74,26 @@ def _as_json(now: ShadowEntry, found: Sequence[ShadowEntry]) -> dict[str, object
 
 
 def _jobs(one: ShadowEntry) -> dict[str, object]:
-    told = {} if one.difference is None else asdict(one.difference)
-    return {name: jobs for name, jobs in told.items() if name != "at_ms"}
+    fields = {} if one.difference is None else asdict(one.difference)
+    return {name: jobs for name, jobs in fields.items() if name != "at_ms"}
 
 
 def _show(now: ShadowEntry, found: Sequence[ShadowEntry]) -> None:
     agreed = _agreement(now)
-    rate = "nothing was decided yet"
+    rate = "no decisions yet"
     if agreed is not None:
         rate = f"agrees in {share(agreed)} of {count(now.cycles, 'cycle')}"
         rate += f", differs in {now.cycles_differing:,}"
     show(
-        f"shadow `{now.policy.name}` beside `{now.live}`: {rate}",
-        f"it would have started {count(now.would_start, 'job')} sooner "
+        f"shadow `{now.policy.name}` against live `{now.live}`: {rate}",
+        f"would have started {count(now.would_start, 'job')} sooner "
         f"and stopped {count(now.would_stop, 'job')}",
-        f"seen until {_when(now)}, event {now.seq:,}",
+        f"up to {_when(now)}, event {now.seq:,}",
     )
     if now.passed_over:
-        show(f"{count(now.passed_over, 'event')} passed over: it was too far behind")
+        show(f"{count(now.passed_over, 'event')} skipped: the shadow had fallen behind")
     if now.failure:
-        show(f"the shadow broke and was left out from there on: {now.failure}")
+        show(f"the shadow failed and was stopped: {now.failure}")
     for one in found:
         show("", f"{_when(one)}, cycle {one.cycle:,}")
         show(*(f"  {sentence}" for sentence in one.said))

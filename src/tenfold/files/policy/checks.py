@@ -1,4 +1,4 @@
-"""What a policy file says twice, of nobody, or against itself."""
+"""Checks of a policy file by itself: duplicates, unknown teams, contradictions."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
@@ -21,7 +21,7 @@ from tenfold.model.policy.governance import TeamRules
 
 
 def check_governance(tables: GovernanceTables, values: Table) -> list[Finding]:
-    """Return every fault and warning that a policy file has by itself."""
+    """Return every error and warning found in the policy file alone."""
     declared = _declared(values.get("teams"))
     found = [
         *_twice(values.get("teams"), "team", "teams"),
@@ -34,7 +34,7 @@ def check_governance(tables: GovernanceTables, values: Table) -> list[Finding]:
         found += _lend_limits(team, ("teams", index, "lend"))
         found += _hours(team, ("teams", index, "hours"))
     if whole:
-        # Sums go down the tree, which has to be one for that.
+        # Totals follow the tree, so it has to be valid first.
         found += _sums(tables.teams)
     for index, window in tables.windows.items():
         if window.team and declared and window.team not in declared:
@@ -46,14 +46,14 @@ def check_governance(tables: GovernanceTables, values: Table) -> list[Finding]:
 
 
 def unknown_team(name: str, declared: Sequence[str], path: Path) -> Finding:
-    """Return the fault of naming a team that is not there."""
+    """Return the error for an unknown team."""
     known = ", ".join(f"`{one}`" for one in declared[:8])
-    hint = f"declared: {known}" if known else f'add a `[[teams]]` with `id = "{name}"`'
-    return fault("unknown-team", f"there is no team `{name}`", hint, path)
+    hint = f"declared teams: {known}" if known else f'add a `[[teams]]` with `id = "{name}"`'
+    return fault("unknown-team", f"unknown team `{name}`", hint, path)
 
 
 def _declared(tables: object) -> list[str]:
-    """Return the ids of raw tables: a row with another fault is there all the same."""
+    """Return the ids of raw tables, including rows with other errors."""
     rows = cast(list[object], tables) if isinstance(tables, list) else []
     ids = [cast(Table, row).get("id") for row in rows if isinstance(row, dict)]
     return list(dict.fromkeys(name for name in ids if isinstance(name, str)))
@@ -67,8 +67,8 @@ def _twice(tables: object, kind: str, table: str) -> Iterator[Finding]:
         if isinstance(name, str) and first.setdefault(name, index) != index:
             yield fault(
                 "duplicate-name",
-                f"{kind} `{name}` stands twice; it is also entry {first[name] + 1}",
-                "give each its own `id`",
+                f"duplicate {kind} `{name}`: also entry {first[name] + 1}",
+                "give each a unique `id`",
                 (table, index, "id"),
             )
 
@@ -89,8 +89,8 @@ def _cycles(teams: Mapping[int, TeamRules]) -> Iterator[Finding]:
         if above is not None and above == team.id:
             yield fault(
                 "cycle",
-                f"team `{team.id}` is its own parent: {' > '.join([*path_up, above])}",
-                "take `parent` away from the topmost team",
+                f"parents of team `{team.id}` form a cycle: {' > '.join([*path_up, above])}",
+                "remove `parent` from the topmost team",
                 ("teams", index, "parent"),
             )
 
@@ -103,7 +103,7 @@ def _lend_limits(team: TeamRules, path: Path) -> Iterator[Finding]:
                 "lend-over-quota",
                 f"team `{team.id}` lends {amount_text(name, lent)}, more than its quota of "
                 f"{amount_text(name, most)}",
-                "lend at most the quota; a type that `lend` does not name is lent whole",
+                "lower `lend`, or leave the type out to lend all of it",
                 (*path, name),
             )
 
@@ -115,13 +115,13 @@ def _hours(team: TeamRules, path: Path) -> Iterator[Finding]:
                 "hours-overlap",
                 f"the hours of team `{team.id}` from {clock(first.from_ms)} and from "
                 f"{clock(second.from_ms)} overlap",
-                "let one end where the other begins",
+                "end one where the other begins",
                 (*path, index),
             )
 
 
 def _sums(teams: Mapping[int, TeamRules]) -> Iterator[Finding]:
-    """Yield a warning where those under a team are sure of more than it is."""
+    """Yield a warning if the quotas below a team add up to more than its own."""
     tree = TeamTree(list(teams.values()))
     for index, team in teams.items():
         below = tree.children[team.id]
@@ -134,9 +134,10 @@ def _sums(teams: Mapping[int, TeamRules]) -> Iterator[Finding]:
                     when = f" at {clock(at_ms)}" if len(quota_change_times(family)) > 1 else ""
                     yield warning(
                         "quota-over-parent",
-                        f"the teams under `{team.id}` are sure of {amount_text(name, together)} "
-                        f"together{when}, and `{team.id}` of {amount_text(name, own)}",
-                        "lower theirs or raise its own: it counts with what they have together",
+                        f"quotas of the teams under `{team.id}` add up to "
+                        f"{amount_text(name, together)}{when}, more than its own "
+                        f"{amount_text(name, own)}",
+                        f"lower theirs, or raise that of `{team.id}`; until then the sum counts",
                         ("teams", index, "quota"),
                     )
                     break

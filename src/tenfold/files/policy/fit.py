@@ -1,4 +1,4 @@
-"""Whether the rules of a shared fleet fit the fleet: what they name must be there."""
+"""Checks of a policy against a fleet: everything it names must exist there."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -17,7 +17,7 @@ from tenfold.physics.layout import Layout
 
 
 def check_fit(govern: GovernanceRules, layout: Layout) -> list[Finding]:
-    """Return what rules name that a fleet lacks; types are spelled as the fleet does."""
+    """Return findings on what a policy names and the fleet lacks."""
     spec = layout.spec
     has = capacity(govern, spec)
     return [
@@ -31,7 +31,7 @@ def check_fit(govern: GovernanceRules, layout: Layout) -> list[Finding]:
 
 
 def capacity(govern: GovernanceRules, spec: FleetSpec) -> Amounts:
-    """Return what a fleet has, in the amounts of quotas; dollars at the prices of the rules."""
+    """Return the capacity of a fleet in quota amounts; dollars use the policy's prices."""
     has: Amounts = {}
     for pool in spec.pools:
         if pool.accelerator is not None and pool.gpus:
@@ -42,7 +42,7 @@ def capacity(govern: GovernanceRules, spec: FleetSpec) -> Amounts:
 
 
 def tags_needed(team: TeamRules, teams: Mapping[TeamId, TeamRules]) -> tuple[str, ...]:
-    """Return the tags that nodes of a team must bear: its own, and those of its parents."""
+    """Return the tags that a team's nodes must have: its own and those of its parents."""
     tags = dict.fromkeys(team.residency)
     above = team.parent
     while above is not None and above in teams:
@@ -57,8 +57,8 @@ def _teams(govern: GovernanceRules, spec: FleetSpec) -> Iterator[Finding]:
     if named and left:
         yield warning(
             "team-left-out",
-            f"the fleet has teams that the policy does not name: {', '.join(left)}",
-            "add them to `[[teams]]`; as they are they have no quota, and weight 1",
+            f"teams of the fleet missing from the policy: {', '.join(left)}",
+            "add them to `[[teams]]`; until then they have no quota and weight 1",
             ("teams",),
         )
     for index, window in enumerate(govern.windows):
@@ -75,7 +75,7 @@ def _types(govern: GovernanceRules, has: Amounts) -> Iterator[Finding]:
                 if name not in has:
                     yield warning(
                         "type-not-in-fleet",
-                        f"`{key}` of team `{team.id}` names `{name}`, which the fleet lacks",
+                        f"`{key}` of team `{team.id}` names `{name}`, which is not in the fleet",
                         f"the fleet has {_quoted([one for one in has if one not in (ANY, USD)])}",
                         ("teams", index, key, name),
                     )
@@ -94,9 +94,9 @@ def _sums(govern: GovernanceRules, has: Amounts) -> Iterator[Finding]:
             verb = "costs" if name == USD else "has"
             yield warning(
                 "quota-over-fleet",
-                f"quotas grant {amount_text(name, granted)}{when}, and the fleet {verb} "
+                f"quotas add up to {amount_text(name, granted)}{when}, but the fleet {verb} "
                 f"{amount_text(name, has[name])}",
-                "lower `quota`: what is guaranteed must exist",
+                "lower `quota` until the total fits the fleet",
                 ("teams",),
             )
 
@@ -109,7 +109,7 @@ def _prices(govern: GovernanceRules, has: Amounts) -> Iterator[Finding]:
         if name not in (ANY, USD) and not govern.usd_micros_per_gpu_hour.get(name):
             yield warning(
                 "quota-without-price",
-                f"quotas are in dollars, and `{name}` has no price: it counts for nothing",
+                f"quotas are in dollars, but `{name}` has no price and counts as free",
                 f"add `usd_per_gpu_hour = {{ {name} = 2.0 }}` to `[prices]`",
                 ("prices",),
             )
@@ -124,7 +124,7 @@ def _residency(govern: GovernanceRules, spec: FleetSpec) -> Iterator[Finding]:
             known = dict.fromkeys(tag for tags in pool_tags for tag in tags)
             yield warning(
                 "residency-nowhere",
-                f"team `{team.id}` needs nodes with {_quoted(needed)}, and no pool is so",
+                f"team `{team.id}` needs nodes tagged {_quoted(needed)}, but no pool is",
                 f"the fleet has {_quoted(list(known))}",
                 ("teams", index, "residency"),
             )
@@ -143,15 +143,15 @@ def _windows(govern: GovernanceRules, layout: Layout) -> Iterator[Finding]:
         if unknown:
             yield warning(
                 "window-nowhere",
-                f"window `{window.id}` names {_quoted(unknown)}: no node, rack or pool",
-                "`tenfold fleet show` lists racks and pools; nodes are named by their pool",
+                f"window `{window.id}` names {_quoted(unknown)}, which is no node, rack or pool",
+                "`tenfold fleet show` lists racks and pools; nodes are numbered after their pool",
                 ("windows", index, "nodes"),
             )
     yield from window_conflicts(dict(enumerate(govern.windows)), nodes)
 
 
 def _nodes_by_name(layout: Layout) -> dict[str, list[str]]:
-    """Return the nodes that every name of a node, rack or pool stands for."""
+    """Return the nodes behind every name of a node, rack or pool."""
     held: dict[str, list[str]] = {}
     number = 0
     for pool in layout.spec.pools:

@@ -1,4 +1,4 @@
-"""From the tables of a policy file to the rules of a shared fleet."""
+"""Read the governance tables of a policy file."""
 
 from msgspec import Struct
 
@@ -25,7 +25,7 @@ from tenfold.model.units import DAY, HOUR, MINUTE, Millis, UsdMicros, usd_micros
 
 
 class GovernanceTables(Struct, frozen=True, kw_only=True):
-    """The rules of a file with the position at which each team and window stands in it."""
+    """The rules of a file, with the position of each team and window in it."""
 
     govern: GovernanceRules
     teams: dict[int, TeamRules]
@@ -33,15 +33,15 @@ class GovernanceTables(Struct, frozen=True, kw_only=True):
 
 
 class _Clock(Struct, frozen=True, kw_only=True):
-    """How moments of the file become times of the run."""
+    """How timestamps in the file map to times of the run."""
 
     offset_ms: Millis
     zero_ms: Millis | None
-    """Time 0 of the run, since 1970; None where the file does not say."""
+    """Time 0 of the run, in ms since 1970; None if the file does not set it."""
 
 
 def read_governance(values: Table, findings: list[Finding]) -> GovernanceTables:
-    """Return the rules that a file states, and add what is wrong with single values."""
+    """Return the rules of a file, and add findings for invalid values."""
     stated = with_new_keys(values.get("govern", {}), ("govern",), findings)
     row = read_row(GovernanceRow, stated, ("govern",), findings) or GovernanceRow()
     prices = read_row(PricesRow, values.get("prices", {}), ("prices",), findings) or PricesRow()
@@ -139,8 +139,8 @@ def _window(row: WindowRow, clock: _Clock, path: Path, findings: list[Finding]) 
         findings.append(
             fault(
                 "window-ends-first",
-                f"window `{row.id}` ends before it starts: it lasts {row.hours:g} hours",
-                "make `hours` more than 0",
+                f"window `{row.id}` has a duration of {row.hours:g} hours",
+                "set `hours` above 0",
                 (*path, "hours"),
             )
         )
@@ -148,8 +148,8 @@ def _window(row: WindowRow, clock: _Clock, path: Path, findings: list[Finding]) 
         findings.append(
             fault(
                 "window-over-itself",
-                f"window `{row.id}` lasts {row.hours:g} hours, and comes every {row.every_h:g}",
-                "make `every_h` at least `hours`",
+                f"window `{row.id}` lasts {row.hours:g} hours but repeats every {row.every_h:g}",
+                "set `every_h` to at least `hours`",
                 (*path, "every_h"),
             )
         )
@@ -167,12 +167,12 @@ def _window(row: WindowRow, clock: _Clock, path: Path, findings: list[Finding]) 
 
 def _start(row: WindowRow, clock: _Clock, path: Path, findings: list[Finding]) -> Millis | None:
     if (row.start is None) == (row.start_h is None):
-        how = "no start" if row.start is None else "two starts"
+        how = "no start" if row.start is None else "both `start` and `start_h`"
         findings.append(
             fault(
                 "window-start",
                 f"window `{row.id}` has {how}",
-                "write either `start_h`, hours after time 0, or `start`, a date and time",
+                "set either `start_h`, hours after time 0, or `start`, a date and time",
                 path,
             )
         )
@@ -184,8 +184,8 @@ def _start(row: WindowRow, clock: _Clock, path: Path, findings: list[Finding]) -
         findings.append(
             warning(
                 "date-without-zero",
-                f"window `{row.id}` has a date, and the file does not say when time 0 is: "
-                "1970 is taken, as clocks count",
+                f"window `{row.id}` has a date, but the file does not set `zero`: "
+                "the date is read as wall-clock time",
                 "for a simulation, add `zero = 2026-11-16T00:00:00Z` to `[govern]`",
                 here,
             )

@@ -1,4 +1,4 @@
-"""Read a policy file: which order and placement, with the settings of that policy."""
+"""Read a policy file: order, placement and settings of a policy."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -49,23 +49,23 @@ class PolicyRow(Row, frozen=True, kw_only=True):
     tenfold: TenfoldRow | None = None
     slurm: SlurmRow | None = None
     govern: object = None
-    """This and what follows is read in `policy_govern`, key by key and row by row."""
+    """This and the next keys are read in `govern`, key by key and row by row."""
     teams: object = None
     windows: object = None
     prices: object = None
 
 
 class PolicyReading(Struct, frozen=True, kw_only=True):
-    """A file as read: its policy where it has no fault, and what was found."""
+    """A file as read: its policy if it has no errors, and all findings."""
 
     document: Document | None
-    """None for a slurm.conf, which has no tables."""
+    """None for a slurm.conf."""
     policy: Policy | None
     tables: GovernanceTables | None = None
     findings: tuple[Finding, ...] = ()
 
     def located(self, findings: Sequence[Finding]) -> list[Finding]:
-        """Return findings with the file and line that their paths stand for, in that order."""
+        """Return findings with file and line, in file order."""
         document = self.document
         assert document is not None, "a slurm.conf has no findings"
         found = [
@@ -75,9 +75,9 @@ class PolicyReading(Struct, frozen=True, kw_only=True):
 
 
 def read_policy(path: Path) -> Policy:
-    """Return the policy of a file, or raise `InvalidFile` with all its faults.
+    """Return the policy of a file, or raise `InvalidFile` with all its errors.
 
-    A slurm.conf may be given in place of a policy file; it then speaks for `slurm`.
+    A slurm.conf is accepted too, and gives the policy `slurm`.
     """
     reading = read_policy_file(path)
     if reading.policy is None:
@@ -87,7 +87,7 @@ def read_policy(path: Path) -> Policy:
 
 
 def read_policy_file(path: Path) -> PolicyReading:
-    """Read a policy file to its end, gathering every fault and warning it has."""
+    """Read a whole policy file and collect every error and warning."""
     if path.suffix == ".conf":
         conf = read_slurm_conf(path)
         return PolicyReading(document=None, policy=Policy(name="slurm", slurm=conf))
@@ -105,7 +105,7 @@ def read_policy_file(path: Path) -> PolicyReading:
 
 
 def _tables(row: PolicyRow, document: Document, findings: list[Finding]) -> GovernanceTables | None:
-    """Return the rules of a file that has some, whichever policy it names."""
+    """Return the governance rules of a file if it has any, whatever policy it names."""
     if row.name != "governed" and not GOVERN_TABLES & document.values.keys():
         return None
     tables = read_governance(document.values, findings)
@@ -132,8 +132,8 @@ def _check_limits(row: LasRow, findings: list[Finding]) -> None:
         findings.append(
             Finding(
                 code="limits-not-rising",
-                message="the limits of `las` do not rise",
-                hint="give them from the first queue to the last, such as [3250, 7200]",
+                message="`limits_gpu_s` of `las` are not in ascending order",
+                hint="list them from the first queue to the last, such as [3250, 7200]",
                 path=("las", "limits_gpu_s"),
             )
         )

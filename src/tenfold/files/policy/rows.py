@@ -1,7 +1,7 @@
-"""What a policy file may say about governance: one struct a table, in the units people write.
+"""Schema of the governance tables of a policy file: one struct per table, in the file's units.
 
-Amounts, times of day and moments are left as they stand here and read in `policy_values`, so
-that each of them has a fault of its own, with its line.
+Amounts, times of day and timestamps are left raw here and parsed in `values`, so that each gets
+its own error with its line.
 """
 
 from typing import Annotated
@@ -12,7 +12,7 @@ from tenfold.files.fleet.rows import Name, Row
 from tenfold.model.policy.governance import FairShare, GovernanceRules
 from tenfold.model.units import HOUR, MINUTE
 
-USUAL = GovernanceRules()
+DEFAULTS = GovernanceRules()
 MOST_GPUS = 100_000_000
 MOST_USD_PER_HOUR = 1e9
 Minutes = Annotated[float, Meta(ge=0, le=10_000_000)]
@@ -22,29 +22,29 @@ RENAMED = {"promises": "reservations", "promise_after_min": "reserve_after_min"}
 
 
 class GovernanceRow(Row, frozen=True, kw_only=True):
-    """`[govern]`: the rules that hold for all teams."""
+    """`[govern]`: the rules for all teams."""
 
-    fair_share: FairShare = USUAL.fair_share
-    half_life_h: Annotated[float, Meta(gt=0, le=100_000)] = USUAL.half_life_ms / HOUR
-    reservations: Count = USUAL.reservations
-    reserve_after_min: Minutes = USUAL.reserve_after_ms / MINUTE
-    backfill: bool = USUAL.backfill
-    preempts: bool = USUAL.preempts
-    min_run_min: Minutes = USUAL.min_run_ms / MINUTE
-    delay_min: Minutes = USUAL.delay_ms / MINUTE
-    stops_per_hour: Count = USUAL.stops_per_hour
-    stops_per_job: Count = USUAL.stops_per_job
-    restart_cost_min: Minutes = USUAL.restart_cost_ms / MINUTE
-    defragment: bool = USUAL.defragment
+    fair_share: FairShare = DEFAULTS.fair_share
+    half_life_h: Annotated[float, Meta(gt=0, le=100_000)] = DEFAULTS.half_life_ms / HOUR
+    reservations: Count = DEFAULTS.reservations
+    reserve_after_min: Minutes = DEFAULTS.reserve_after_ms / MINUTE
+    backfill: bool = DEFAULTS.backfill
+    preempts: bool = DEFAULTS.preempts
+    min_run_min: Minutes = DEFAULTS.min_run_ms / MINUTE
+    delay_min: Minutes = DEFAULTS.delay_ms / MINUTE
+    stops_per_hour: Count = DEFAULTS.stops_per_hour
+    stops_per_job: Count = DEFAULTS.stops_per_job
+    restart_cost_min: Minutes = DEFAULTS.restart_cost_ms / MINUTE
+    defragment: bool = DEFAULTS.defragment
     idle_min: Annotated[float, Meta(gt=0, le=10_000_000)] | None = None
     off_peak: list[str] = field(default_factory=list[str])
     utc_offset_h: Annotated[float, Meta(ge=-14, le=14)] = 0.0
     zero: object = None
-    """The moment that is time 0 of the run."""
+    """The timestamp of time 0 of the run."""
 
 
 class HoursRow(Row, frozen=True, kw_only=True):
-    """One of the `hours` of a team: a quota that holds at some hours of the day."""
+    """One entry of a team's `hours`: a quota for part of the day."""
 
     start: object = field(name="from")
     end: object = field(name="to")
@@ -66,7 +66,7 @@ class TeamRow(Row, frozen=True, kw_only=True):
 
 
 class WindowRow(Row, frozen=True, kw_only=True):
-    """`[[windows]]`: nodes that are kept for a team, or for nobody, for a time."""
+    """`[[windows]]`: nodes reserved for a team, or for maintenance, for a period."""
 
     id: Name
     start_h: Annotated[float, Meta(ge=-1e6, le=1e6)] | None = None
@@ -78,6 +78,6 @@ class WindowRow(Row, frozen=True, kw_only=True):
 
 
 class PricesRow(Row, frozen=True, kw_only=True):
-    """`[prices]`: what GPUs count for in quotas in dollars."""
+    """`[prices]`: GPU prices for quotas in dollars."""
 
     usd_per_gpu_hour: object = field(default_factory=dict[str, object])

@@ -1,4 +1,4 @@
-"""Teams as a tree, and what its branches are sure of at an hour of the day."""
+"""The team tree, and the guaranteed quota of its branches at a time of day."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,7 +8,7 @@ from tenfold.model.units import DAY, Millis
 
 
 class TeamTree:
-    """Teams by parent. Whoever builds one knows that no team is above itself."""
+    """Teams by parent. Callers check for cycles first."""
 
     def __init__(self, teams: Sequence[TeamRules]) -> None:
         known = {team.id: team for team in teams}
@@ -29,17 +29,17 @@ class TeamTree:
             stack.extend((depth + 1, child) for child in reversed(self.children[team.id]))
 
     def guaranteed(self, team: TeamRules, name: str, at_ms: int) -> int:
-        """Return what a team is sure of: its quota, and at least those of all below it."""
+        """Return a team's guaranteed quota: its own, or the total of its children if larger."""
         below = sum(self.guaranteed(child, name, at_ms) for child in self.children[team.id])
         return max(below, quota_at(team, at_ms).get(name, 0))
 
     def sum(self, name: str, at_ms: int = 0) -> int:
-        """Return what all teams together are sure of."""
+        """Return the guaranteed quota of all teams together."""
         return sum(self.guaranteed(team, name, at_ms) for team in self.roots)
 
 
 def quota_at(team: TeamRules, at_ms: int) -> Amounts:
-    """Return the quota that holds so long after midnight."""
+    """Return the quota in force at a time of day."""
     for hours, quota in team.hours:
         if any(start <= at_ms < end for start, end in day_parts(hours)):
             return quota
@@ -47,7 +47,7 @@ def quota_at(team: TeamRules, at_ms: int) -> Amounts:
 
 
 def day_parts(hours: Hours) -> list[tuple[int, int]]:
-    """Return the parts of one day that hours cover: two where they go past midnight."""
+    """Return the parts of a day that hours cover: two if they cross midnight."""
     if hours.to_ms <= DAY:
         return [(hours.from_ms, hours.to_ms)]
     return [(hours.from_ms, DAY), (0, hours.to_ms - DAY)]
@@ -63,7 +63,7 @@ def quota_change_times(teams: Sequence[TeamRules]) -> list[Millis]:
 
 
 def resources_in(teams: Sequence[TeamRules]) -> list[str]:
-    """Return every name that a quota of these teams has, in the order of the file."""
+    """Return every resource named in the quotas of these teams, in file order."""
     names: dict[str, None] = {}
     for team in teams:
         for quota in (team.quota, *(quota for _, quota in team.hours)):

@@ -1,4 +1,4 @@
-"""Amounts, times of day and moments of a policy file, each with a fault of its own."""
+"""Parse amounts, times of day and timestamps of a policy file, with an error for each."""
 
 import re
 from collections.abc import Mapping
@@ -16,18 +16,18 @@ from tenfold.model.policy.governance import USD, Amounts
 from tenfold.model.units import DAY, HOUR, MINUTE, Millis, usd_micros
 
 USD_PER_HOUR = "usd_per_hour"
-"""What people write for dollars; the core says `USD`."""
+"""The key for dollars in files; the core uses `USD`."""
 EPOCH = datetime.fromisoformat("1970-01-01T00:00+00:00")
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})\Z")
 
 
 def fault(code: str, message: str, hint: str, path: Path) -> Finding:
-    """Return something that must be mended before the file can be used."""
+    """Return an error: the file cannot be used until it is fixed."""
     return Finding(code=code, message=message, hint=hint, path=path)
 
 
 def warning(code: str, message: str, hint: str, path: Path) -> Finding:
-    """Return something that one may live with."""
+    """Return a warning: the file can be used as it is."""
     return Finding(code=code, message=message, hint=hint, path=path, severity="warning")
 
 
@@ -50,7 +50,7 @@ def with_new_keys(value: object, path: Path, findings: list[Finding]) -> object:
 
 
 def amounts_of(value: object, path: Path, findings: list[Finding]) -> Amounts:
-    """Return GPUs in thousandths by type, and dollars an hour in micro-USD."""
+    """Return milli-GPUs by type, and micro-USD an hour."""
     amounts: Amounts = {}
     for name, number in numbers_of(value, path, findings).items():
         if name == USD_PER_HOUR:
@@ -59,7 +59,7 @@ def amounts_of(value: object, path: Path, findings: list[Finding]) -> Amounts:
             findings.append(
                 fault(
                     "unknown-key",
-                    f"the key `{USD}` means nothing here",
+                    f"unknown key `{USD}`",
                     f"did you mean `{USD_PER_HOUR}`?",
                     (*path, name),
                 )
@@ -70,7 +70,7 @@ def amounts_of(value: object, path: Path, findings: list[Finding]) -> Amounts:
 
 
 def numbers_of(value: object, path: Path, findings: list[Finding]) -> dict[str, float]:
-    """Return the good figures of a table of names to numbers that are not negative."""
+    """Return the valid entries of a table of names to non-negative numbers."""
     if not isinstance(value, dict):
         findings.append(wrong_value(path, "a table such as { H100 = 8, any = 16 }", value))
         return {}
@@ -91,14 +91,14 @@ def _words(path: Path) -> list[str]:
 
 
 def hours_of(start: object, end: object, path: Path, findings: list[Finding]) -> Hours | None:
-    """Return a part of the day; an end that is not after its start lies past midnight."""
+    """Return part of a day; an end not after its start is on the next day."""
     first, last = _clock_ms(start), _clock_ms(end)
     for value, found in ((start, first), (end, last)):
         if found is None:
             findings.append(
                 fault(
                     "bad-hours",
-                    f"{describe_value(value)} is no time of day",
+                    f"{describe_value(value)} is not a time of day",
                     'write it as "08:30", in quotes, from "00:00" to "24:00"',
                     path,
                 )
@@ -109,7 +109,7 @@ def hours_of(start: object, end: object, path: Path, findings: list[Finding]) ->
         findings.append(
             fault(
                 "bad-hours",
-                f"the hours from `{start}` to `{end}` hold nothing",
+                f"the hours from `{start}` to `{end}` are empty",
                 'write "00:00" to "24:00" for the whole day',
                 path,
             )
@@ -119,14 +119,14 @@ def hours_of(start: object, end: object, path: Path, findings: list[Finding]) ->
 
 
 def span_of(text: str, path: Path, findings: list[Finding]) -> Hours | None:
-    """Return a part of the day that is written as one text: `22:00-06:00`."""
+    """Return part of a day written as one string: `22:00-06:00`."""
     start, dash, end = text.partition("-")
     if dash:
         return hours_of(start.strip(), end.strip(), path, findings)
     findings.append(
         fault(
             "bad-hours",
-            f"{describe_value(text)} is no span of hours",
+            f"{describe_value(text)} is not a range of hours",
             'write it as "22:00-06:00"',
             path,
         )
@@ -145,7 +145,7 @@ def _clock_ms(value: object) -> int | None:
 def moment_of(
     value: object, offset_ms: Millis, path: Path, findings: list[Finding]
 ) -> Millis | None:
-    """Return a moment as ms since 1970; one without a zone is in that of the file."""
+    """Return a timestamp as ms since 1970; without a zone, the file's offset applies."""
     moment = value if isinstance(value, datetime) else None
     if isinstance(value, str):
         try:
@@ -156,7 +156,7 @@ def moment_of(
         findings.append(
             fault(
                 "bad-moment",
-                f"{describe_value(value)} is no moment",
+                f"{describe_value(value)} is not a timestamp",
                 "write it as 2026-11-20T08:00:00Z",
                 path,
             )
@@ -168,5 +168,5 @@ def moment_of(
 
 
 def millis(number: float, unit: int) -> Millis:
-    """Return whole milliseconds for minutes or hours."""
+    """Return minutes or hours as whole milliseconds."""
     return Millis(round(number * unit))

@@ -1,4 +1,4 @@
-"""Windows of a policy file that want the same nodes at the same time."""
+"""Windows of a policy file that overlap on the same nodes."""
 
 from collections.abc import Collection, Iterator, Mapping
 from itertools import combinations
@@ -12,7 +12,7 @@ from tenfold.model.job.terms import Window
 def window_conflicts(
     windows: Mapping[int, Window], nodes_of: Mapping[int, Collection[str]]
 ) -> Iterator[Finding]:
-    """Yield a warning for two windows that give the same nodes to different holders at once."""
+    """Yield a warning for two windows that reserve the same nodes for different users at once."""
     for (earlier, first), (index, second) in combinations(windows.items(), 2):
         if first.team == second.team or not windows_overlap(first, second):
             continue
@@ -21,29 +21,29 @@ def window_conflicts(
             more = f" and {len(both) - 1:,} more" if len(both) > 1 else ""
             yield warning(
                 "windows-overlap",
-                f"windows `{first.id}` and `{second.id}` fall together on `{both[0]}`{more}, "
-                f"the one {_for(first)} and the other {_for(second)}",
-                "move one of them, or name other nodes: nobody gets nodes under maintenance",
+                f"windows `{first.id}` ({_for(first)}) and `{second.id}` ({_for(second)}) "
+                f"overlap on `{both[0]}`{more}",
+                "move one of them, or use other nodes: maintenance wins",
                 ("windows", index),
             )
 
 
 def windows_overlap(first: Window, second: Window) -> bool:
-    """Tell whether two windows ever hold at the same time."""
+    """Return whether two windows are ever open at the same time."""
     if first.every_ms is None and second.every_ms is None:
         return first.start_ms < second.end_ms and second.start_ms < first.end_ms
     if first.every_ms is None:
         first, second = second, first
-    assert first.every_ms is not None, "the first comes again by now"
+    assert first.every_ms is not None, "the first repeats"
     lasts = first.end_ms - first.start_ms
     if second.every_ms is None:
         times = max(0, (second.start_ms - first.end_ms) // first.every_ms + 1)
         return first.start_ms + times * first.every_ms < second.end_ms
-    # In the long run every distance that the two periods allow comes about.
+    # Over time every offset that the two periods allow occurs.
     step = gcd(first.every_ms, second.every_ms)
     apart = (second.start_ms - first.start_ms) % step
     return apart < lasts or step - apart < second.end_ms - second.start_ms
 
 
 def _for(window: Window) -> str:
-    return f"for team `{window.team}`" if window.team else "for maintenance"
+    return f"team `{window.team}`" if window.team else "maintenance"

@@ -1,21 +1,21 @@
-"""Why a node takes no work, and how it did in its acceptance test."""
+"""Why a node accepts no jobs, and the result of its acceptance test."""
 
 from tenfold.report.reasons.template import Template
 
-BASIS = {"itself": "its own earlier figures", "pool": "its pool"}
+BASIS = {"itself": "its own earlier results", "pool": "its pool"}
 
 NODES = {
     "by-hand": Template("{note:text}", plain="cordoned by an operator"),
     "keeps-failing-jobs": Template(
-        "jobs keep failing on {node:node} and not on others of its pool: {causes:causes}"
+        "jobs keep failing on {node:node} but not on other nodes in its pool: {causes:causes}"
         "[; {more?} earlier]",
-        plain="jobs keep failing there and not on others of its pool",
+        plain="jobs keep failing there but not on other nodes in its pool",
     ),
     "under-test": Template(
-        "acceptance test running[ {again:word}]", again={"yes": "again; takes no work meanwhile"}
+        "acceptance test running[ {again:word}]", again={"yes": "again; no jobs until it passes"}
     ),
     "accepted": Template(
-        "[matches {basis:word}[ ({peers:#node})]|first of its pool to be measured]",
+        "[matches {basis:word}[ ({peers:#node})]|first node in its pool to be tested]",
         basis=BASIS,
         plain="passed its acceptance test",
     ),
@@ -25,7 +25,7 @@ NODES = {
         plain="slower than its pool",
     ),
     "acceptance-failed": Template(
-        "the acceptance test did not finish[: {cause:causes}|: no figures]",
+        "the acceptance test did not finish[: {cause:causes}|: no results]",
         plain="the acceptance test did not finish",
     ),
     "figure-slow": Template(
@@ -39,14 +39,14 @@ NODES = {
     "not-measured": Template(
         "[{cause:causes}|{figure:name} could not be measured: {said:text}|signal {signal}"
         "|exit code {exit_code}|{garbled:word}|not measured while the control plane was down]",
-        garbled={"yes": "its output cannot be read"},
+        garbled={"yes": "unreadable output"},
         plain="not measured",
     ),
-    "gpus-not-measured": Template("GPUs are not tested yet, only the rest of the machine"),
+    "gpus-not-measured": Template("GPUs not tested, only the rest of the node"),
     "node-under-test": Template("{node:node} is being tested"),
     "node-refused": Template("{node:node} failed its acceptance test: {cause:causes}"),
-    "node-not-refused": Template("{node:node} did not fail an acceptance test"),
+    "node-not-refused": Template("{node:node} has not failed an acceptance test"),
     "no-such-node": Template("no such node: {nodes:nodes}"),
     "no-acceptance-test": Template("this control plane runs no acceptance tests"),
-    "node-busy": Template("{node:node} runs jobs; a test now would measure them too"),
+    "node-busy": Template("{node:node} is running jobs, which would distort a test"),
 }

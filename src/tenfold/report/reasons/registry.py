@@ -1,4 +1,4 @@
-"""Every reason there is, by its code: a reason is added here and nowhere else."""
+"""All reasons by code: every reason is registered here."""
 
 from collections.abc import Mapping
 

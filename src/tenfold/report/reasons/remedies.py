@@ -1,27 +1,27 @@
-"""What would let a job start."""
+"""Changes that would let a pending job start."""
 
 from tenfold.report.reasons.template import Template
 
 REMEDIES = {
     "remedy": Template("{steps:causes}[; this preempts {stopped?:jobs}]"),
     "change-nothing": Template("no change needed: starts in the next cycle"),
-    "ask-gpus": Template("ask for {gpus:#GPU} instead of {before}"),
-    "ask-accelerators": Template("ask for {accelerators:names}"),
+    "ask-gpus": Template("request {gpus:#GPU} instead of {before}"),
+    "ask-accelerators": Template("request {accelerators:names}"),
     "ask-limit": Template(
-        "set its time limit to {limit_ms:ms}, to end before its nodes are needed"
+        "set its time limit to {limit_ms:ms}, so that it ends before its nodes are needed"
     ),
     "ask-priority": Template("raise its priority from {before} to {priority}"),
     "ask-domain": Template("allow more than one {within:level}: how = {how:name}"),
     "ask-tags": Template("drop the tags {tags:names}"),
     "ask-after": Template("drop the dependency on {jobs:jobs}"),
-    "ask-off-peak": Template("allow it to start during peak hours"),
-    "ask-array": Template("allow {most} members of its array at once"),
+    "ask-off-peak": Template("let it start during peak hours"),
+    "ask-array": Template("raise its array limit to {most}"),
     "raise-limit": Template(
         "{what:word} {team:team} by {by:amount}",
         what={
             "quota": "raise the quota of",
             "borrow": "raise the borrowing limit of",
-            "lend": "raise what is lent by",
+            "lend": "raise the lending limit of",
         },
     ),
     "rent-nodes": Template(

@@ -1,9 +1,8 @@
-"""Reasons in sentences, for what a reader may know.
+"""Render reasons as sentences, limited to what a reader may see.
 
-What is hidden is told by the type of a value, never by its text: a job of another team is "a job
-of another team", whatever its name, and words from outside are left out. Records from before
-reasons had fields hold prose, which may name anybody: readers of one team are told only what
-its code means.
+What to hide is decided by the type of a value, never by its text: a job of another team becomes
+"a job of another team", whatever its name, and free text is left out. Records from before reasons
+had fields hold prose that may name anyone: readers of one team see only the meaning of its code.
 """
 
 from collections.abc import Sequence
@@ -25,24 +24,24 @@ from tenfold.model.reason import (
     UserRef,
     Value,
 )
-from tenfold.model.units import DAY, HOUR, MINUTE, SECOND
+from tenfold.model.units import HOUR, MINUTE, SECOND
 from tenfold.report.reasons.registry import shown_code, template_of
 from tenfold.report.reasons.template import Field, Template
 
 NAMED_MOST = 4
-"""Jobs or nodes that are named; others are counted."""
+"""Jobs or nodes listed by name; the rest are counted."""
 LEVELS = {"": "domain", "scale-up": "scale-up domain"}
-"""How kinds of domains are called that do not go by their own name."""
+"""Display names of domain levels that differ from their own name."""
 
 
 class Reader(Struct, frozen=True):
-    """Who reads: a member of a team, or somebody who may see all teams."""
+    """The reader: a member of one team, or an operator who may see all teams."""
 
     team: str = ""
     sees_all: bool = False
 
     def may_see(self, team: str | None) -> bool:
-        """Tell whether a team's names are for this reader; those of no known team are not."""
+        """Return whether this reader may see a team's names; names of no known team are hidden."""
         return self.sees_all or (team is not None and team == self.team)
 
 
@@ -50,7 +49,7 @@ OPERATOR = Reader(sees_all=True)
 
 
 def render(reason: Reason, reader: Reader = OPERATOR, about: str | None = None) -> str:
-    """Return a reason as a sentence; `about` is the team whose job it tells of, if of one."""
+    """Return a reason as a sentence; `about` is the team of the job it concerns, if any."""
     template = template_of(reason.code)
     if reason.sentence and (reader.sees_all or not reason.fields):
         return reason.sentence if reader.sees_all else plain(reason.code)
@@ -59,7 +58,7 @@ def render(reason: Reason, reader: Reader = OPERATOR, about: str | None = None) 
 
 
 def redacted(reason: Reason, reader: Reader, about: str | None = None) -> Reason:
-    """Return a reason with its sentence, and of its fields only those that are for the reader."""
+    """Return a reason with its sentence, its shown code and the fields the reader may see."""
     fields = {
         name: shown
         for name, value in reason.fields.items()
@@ -69,21 +68,27 @@ def redacted(reason: Reason, reader: Reader, about: str | None = None) -> Reason
 
 
 def plain(code: str) -> str:
-    """Return what a code means, without anything that it was about."""
+    """Return the meaning of a code, without any fields."""
     template = template_of(code)
     return (template.plain if template is not None else "") or code.replace("-", " ")
 
 
 def duration_text(ms: float) -> str:
-    """Return a length of time in the unit that people would say it in."""
-    for size, unit in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min")):
-        if ms >= 2 * size:
-            return f"{ms / size:,.1f} {unit}"
-    return f"{ms / SECOND:,.1f} s"
+    """Return a duration for people: `3d 04h`, `2h 05m`, `35 min`, `12 s`."""
+    seconds = round(ms / SECOND)
+    if seconds < MINUTE // SECOND:
+        return f"{seconds} s" if seconds or not ms else "under 1 s"
+    minutes = round(ms / MINUTE)
+    if minutes < 60:
+        return f"{minutes} min"
+    hours = round(ms / HOUR)
+    if hours < 24:
+        return f"{minutes // 60}h {minutes % 60:02d}m"
+    return f"{hours // 24:,}d {hours % 24:02d}h"
 
 
 def amount_of(amount: int, unit: str) -> str:
-    """Return an amount of a resource that quotas count."""
+    """Return an amount of a quota resource with its unit."""
     if unit == USD:
         return f"${amount / 1e6:,.2f}/h"
     gpus = f"{amount / WHOLE:,g}"
@@ -92,13 +97,18 @@ def amount_of(amount: int, unit: str) -> str:
     return f"{gpus} {unit}"
 
 
+def number_of(amount: int, unit: str) -> str:
+    """Return an amount without its unit, for sentences that name it elsewhere."""
+    return amount_of(amount, unit) if unit == USD else f"{amount / WHOLE:,g}"
+
+
 def plural(number: float, noun: str) -> str:
-    """Return a number with its noun, in the plural where it is not one."""
+    """Return a number with its noun, in the plural unless it is one."""
     return f"{number:,g} {noun}" if number == 1 else f"{number:,g} {noun}s"
 
 
 def with_sentences(value: Any, reader: Reader = OPERATOR, about: str | None = None) -> Any:
-    """Return a record whose every reason has its sentence, and only what is for the reader."""
+    """Return a record in which every reason has its sentence, redacted for the reader."""
     if isinstance(value, Reason):
         return redacted(value, reader, about)
     if isinstance(value, Struct):
@@ -138,7 +148,7 @@ def _sentence(template: Template, reason: Reason, reader: Reader, about: str | N
 
 
 def _text(value: Value, kind: str, reader: Reader, about: str | None) -> str | None:
-    """Return a value for a reader; None where it is not for them."""
+    """Return a value as text; None if the reader may not see it."""
     match value:
         case tuple():
             return _list_text(value, kind, reader)
@@ -147,7 +157,7 @@ def _text(value: Value, kind: str, reader: Reader, about: str | None) -> str | N
         case int() | float():
             return _number_text(value, kind)
         case Amount():
-            return amount_of(value.value, value.unit)
+            return (number_of if kind == "number" else amount_of)(value.value, value.unit)
         case Causes():
             return _causes_text(value, reader, about) or None
         case Text():

@@ -1,4 +1,4 @@
-"""Why a request is refused. Names in these are what the request itself said."""
+"""Why a request is rejected. Names in these come from the request itself."""
 
 from tenfold.report.reasons.template import Template
 

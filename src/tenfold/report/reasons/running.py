@@ -1,22 +1,22 @@
-"""What became of orders, attempts and jobs, stage by stage."""
+"""What happened to actions, attempts and jobs, stage by stage."""
 
 from tenfold.report.reasons.template import Template
 
 STAGES = {
     "submitted": Template(
-        "asks for [{gpus?:#GPU}|CPUs][ by {team:team}][, before the record begins{earlier:word}]",
+        "requests [{gpus?:#GPU}|CPUs][ for {team:team}][, before the record begins{earlier:word}]",
         earlier={"yes": ""},
     ),
     "start-ordered": Template(
-        "[room was freed when {job:job} {how:word}|room was freed when {node:node} returned"
-        "|there was room]"
+        "[capacity was freed when {job:job} {how:word}"
+        "|capacity was freed when {node:node} returned|capacity was available]"
     ),
-    "started": Template("on {on:nodes}[, run {run}][, from {saved_ms?:ms} of saved work]"),
+    "started": Template("on {on:nodes}[, run {run}][, with {saved_ms?:ms} of saved work]"),
     "resized": Template("from {before} to {gpus:#GPU} on {on:nodes}[: {cause:causes}]"),
     "idled": Template("{gpus:#GPU} idle", shown="gpus-idle"),
     "idle-reclaimed": Template("idle for {idle_ms:ms}; its GPUs were reclaimed"),
     "ended": Template("{status:word} after running for {ran_ms:ms}"),
-    "refused": Template("this fleet can never hold it"),
+    "refused": Template("can never fit on this fleet"),
     "stopped": Template(
         "[{said:text}|[{node:node} was lost[ ({note?:text})]|{cause:word}]; "
         "{saved_ms:ms} of work saved|stopped]"
@@ -36,7 +36,7 @@ ENDS = {
 }
 
 ATTEMPTS = {
-    "job-not-running": Template("{job:job} ended before the {order:word}"),
+    "job-not-running": Template("{job:job} ended before the {order:word} took effect"),
     "job-not-elastic": Template("{job:job} cannot be resized"),
     "node-down": Template("{node:node} is down"),
     "attempt-unknown": Template("the executor has no record of the attempt"),
@@ -52,7 +52,7 @@ ATTEMPTS = {
     ),
     "no-such-attempt": Template("{said:text}", plain="the attempt never started there"),
     "supervisor-told": Template(
-        "{said:text}", plain="the supervisor was told to exit", shown="supervisor-stopped"
+        "{said:text}", plain="the supervisor was stopped", shown="supervisor-stopped"
     ),
     "supervisor-lost": Template("{said:text}", plain="the supervisor died; the outcome is unknown"),
     "silent": Template("{said:text}", plain="no heartbeat for too long", shown="no-heartbeat"),
@@ -73,7 +73,7 @@ ATTEMPTS = {
         plain="not a usable image",
     ),
     "no-container-runtime": Template(
-        "[image `{image:text}`|the image] needs {runtimes:names}, and this node has none of them",
+        "[image `{image:text}`|the image] needs {runtimes:names}, which this node does not have",
         plain="this node has no container runtime",
     ),
     "image-elsewhere": Template(
@@ -87,5 +87,5 @@ ATTEMPTS = {
         "`nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml`"
     ),
     "no-team-user": Template("no user id left for {team:team}: see `tenfold up --team-uids`"),
-    "refused-by-chance": Template("refused at random"),
+    "refused-by-chance": Template("rejected at random (simulated)"),
 }

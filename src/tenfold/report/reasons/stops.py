@@ -1,4 +1,4 @@
-"""Why a job that runs is stopped or resized."""
+"""Why a running job is stopped or resized."""
 
 from tenfold.report.reasons.template import Template
 

@@ -1,9 +1,9 @@
-"""Sentences with places for fields, and the schema that they declare.
+"""Sentence templates with typed fields, and the schema that they declare.
 
-`{name:kind}` is a field. `[...]` is left out where a field in it is absent or not for the
-reader, and, with `{name?:kind}`, where it is zero; `[first|second]` then says the second. The
-kinds of a template are the schema of its reason: `tests/architecture/test_reasons.py` holds every
-constructor against it.
+`{name:kind}` is a field. `[...]` is left out if a field in it is absent or hidden from the
+reader, and, with `{name?:kind}`, if it is zero; `[first|second]` then falls back to the second.
+The kinds of a template are the schema of its reason: `tests/architecture/test_reasons.py` checks
+every constructor against it.
 """
 
 import re
@@ -20,15 +20,21 @@ IDENTIFYING: Mapping[str, type] = {
     "text": Text,
     "causes": Causes,
 }
-"""Kinds whose values not every reader may see; `jobs` holds several."""
-OPEN: Mapping[str, type] = {"node": NodeRef, "nodes": NodeRef, "amount": Amount}
+"""Kinds whose values may be hidden from a reader; `jobs` is a list."""
+OPEN: Mapping[str, type] = {
+    "node": NodeRef,
+    "nodes": NodeRef,
+    "amount": Amount,
+    "number": Amount,
+}
+"""Kinds that every reader may see; `number` is an amount without its unit."""
 WORDS = ("word", "words", "name", "names", "level")
-"""Kinds of plain texts: a word of ours, something to quote, several of those, a kind of domain."""
+"""Kinds of plain text: a word, a quoted name, lists of those, a level of domains."""
 _TOKEN = re.compile(r"\{(\w+)(\??)(?::([^}]*))?\}|[\[\]|]|[^\[\]{}|]+")
 
 
 class Field:
-    """A place for a field."""
+    """A field in a template."""
 
     def __init__(self, name: str, kind: str, *, shows_zero: bool) -> None:
         self.name = name
@@ -37,7 +43,7 @@ class Field:
 
 
 class Choice:
-    """The first of some ways to say something for which all fields are there, or nothing."""
+    """Alternatives: the first whose fields are all present, or nothing."""
 
     def __init__(self, alternatives: "list[list[str | Field | Choice]]") -> None:
         self.alternatives = alternatives
@@ -53,13 +59,13 @@ class Template:
         self.shown = shown
         """The code that people and JSON see where the stored code would mislead; "" if the same."""
         self.plain = plain
-        """What those are told who may not read an old record's own words."""
+        """The sentence for readers who may not see the fields."""
         self.words = words
-        """By field: how its words are said."""
+        """By field: the text for each of its values."""
 
     @cached_property
     def parts(self) -> "list[str | Field | Choice]":
-        """The sentence, taken apart."""
+        """The parsed template."""
         (alternative,) = _alternatives(_TOKEN.finditer(self._text), is_whole=True)
         return alternative
 
@@ -69,7 +75,7 @@ class Template:
         return {one.name: one.kind for one in _fields(self.parts)}
 
     def filled(self, shown: Callable[[Field], str | None]) -> str | None:
-        """Return the sentence; None where a field that it needs is not there."""
+        """Return the sentence; None if a required field is missing."""
         return _filled(self.parts, shown)
 
 

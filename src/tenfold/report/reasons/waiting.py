@@ -1,13 +1,13 @@
-"""Why a job waits, or can never start."""
+"""Why a job is pending, or can never start."""
 
 from tenfold.report.reasons.template import Template
 
 NEEDS = "needs [{gpus?:#GPU} on ]{nodes:#node}"
 HAD = (
-    "{with_room} of {alike:#node} with room[ ({away?} unavailable)][ ({in_window?} in a window)]"
+    "{with_room} of {alike:#node} fit[ ({away?} unavailable)][ ({in_window?} in a window)]"
     "[; {ahead?:#job} ahead]"
 )
-QUOTA = "asks for {asked:amount}; {team:team} holds {held:amount} against a quota of {quota:amount}"
+QUOTA = "requests {asked:amount}; {team:team} holds {held:number} (quota {quota:number}"
 IN_ONE = {"required": "in one", "balanced": "split evenly by", "spread": "spread by"}
 
 WAITING = {
@@ -18,21 +18,21 @@ WAITING = {
         how=IN_ONE,
     ),
     "room-scattered": Template(
-        f"{NEEDS}[ {{how:word}} {{within:level}}]; {{free:#GPU}} free, but spread thin: {HAD}",
-        plain="enough GPUs are free, but spread over too many nodes",
+        f"{NEEDS}[ {{how:word}} {{within:level}}]; {{free:#GPU}} free, but fragmented: {HAD}",
+        plain="enough GPUs are free, but fragmented over too many nodes",
         how=IN_ONE,
         shown="fragmented",
     ),
     "wrong-domain": Template(
         f"{NEEDS} {{how:word}} {{within:level}}"
-        "[; the best, {domain:name}, has room on {domain_with_room} of {domain_nodes:#node}"
-        "|; {with_room} of {alike:#node} with room, but not placed like that]"
+        "[; in the best, {domain:name}, {domain_with_room} of {domain_nodes:#node} fit"
+        "|; {with_room} of {alike:#node} fit, but not in that layout]"
         "[; {ahead?:#job} ahead]",
-        plain="nodes with room are in the wrong domain",
+        plain="free nodes are in the wrong domain",
         how=IN_ONE,
     ),
     "rack-power": Template(
-        f"{NEEDS}[ {{how:word}} {{within:level}}]; rack power does not allow it: {HAD}",
+        f"{NEEDS}[ {{how:word}} {{within:level}}]; rack power limit reached: {HAD}",
         plain="racks are at their power limit",
         how=IN_ONE,
     ),
@@ -40,65 +40,65 @@ WAITING = {
         f"{NEEDS} with its CPUs and memory; {HAD}", plain="not enough free CPUs or memory"
     ),
     "others-first": Template(
-        "there is room, but other jobs are ahead"
-        "[: {with_room} of {alike:#node} with room][ ({away?} unavailable)]"
+        "capacity is free, but other jobs are ahead"
+        "[: {with_room} of {alike:#node} fit][ ({away?} unavailable)]"
         "[; {ahead?:#job} ahead][; {freeing:word}]",
         freeing={"yes": "capacity is being freed for them"},
         shown="jobs-ahead",
     ),
     "held-back": Template(
-        "there is room, but the policy does not start it"
-        "[: {with_room} of {alike:#node} with room][ ({away?} unavailable)][; {ahead?:#job} ahead]",
+        "capacity is free, but the policy does not start it yet"
+        "[: {with_room} of {alike:#node} fit][ ({away?} unavailable)][; {ahead?:#job} ahead]",
         shown="held-by-policy",
     ),
     "kept-for-a-promise": Template(
         f"[{NEEDS}; {{kept:#node}} reserved for {{job:job}}[ and {{more?}} more]"
-        "|there is room, but it is reserved for other jobs]",
+        "|capacity is free, but reserved for other jobs]",
         plain="nodes are reserved for other jobs",
         shown="nodes-reserved",
     ),
     "promised": Template(
-        "[{nodes:#node} reserved for it; {busy} still in use"
-        "|to start within {in_ms:ms} on {on:nodes}]",
+        "[{nodes:#node} reserved for it; {busy} still busy"
+        "|reserved start within {in_ms:ms} on {on:nodes}]",
         plain="nodes are reserved for it",
         shown="start-reserved",
     ),
     "window": Template(
         f"{NEEDS}"
         "[ for up to {limit_ms:ms}]; window {window:name} "
-        "[has [{node:node}|{closed:#node}][ for {team:team}] for another {left_ms:ms}"
-        "|takes [{node:node}|{closed:#node}] in {in_ms:ms} and ends in {until_ms:ms}]",
+        "[holds [{node:node}|{closed:#node}][ for {team:team}] for another {left_ms:ms}"
+        "|starts in {in_ms:ms} on [{node:node}|{closed:#node}] and ends in {until_ms:ms}]",
         plain="a maintenance or team window holds the nodes",
     ),
-    "dependency": Template("waits for {job:job} to complete"),
+    "dependency": Template("waiting for {job:job} to complete"),
     "after-others": Template(
-        "waits for {job:job} to complete[ and {more?} more]", shown="dependencies"
+        "waiting for {job:job}[ and {more?} more] to complete", shown="dependencies"
     ),
-    "off-peak": Template("starts only off-peak[, which begins in {in_ms:ms}]"),
-    "array-full": Template("array limit reached: {most} members of {array:job} at once"),
-    "quota-exceeded": Template(f"{QUOTA} and may not borrow", plain="over the team's quota"),
+    "off-peak": Template("starts only in off-peak hours[, which begin in {in_ms:ms}]"),
+    "array-full": Template("array limit reached: at most {most} members of {array:job} at once"),
+    "quota-exceeded": Template(f"{QUOTA}, no borrowing)", plain="over the team's quota"),
     "borrow-limit": Template(
-        f"{QUOTA}[ and may borrow {{borrow:amount}}]", plain="over what the team may borrow"
+        f"{QUOTA}[, may borrow {{borrow:number}}])", plain="over the team's borrowing limit"
     ),
     "parent-limit": Template(
-        f"{QUOTA}[ and may borrow {{borrow:amount}}]", plain="over the parent team's limit"
+        f"{QUOTA}[, may borrow {{borrow:number}}])", plain="over the parent team's limit"
     ),
     "not-lent": Template(
-        "asks for {asked:amount}; teams hold {held:amount} of {all:amount}"
-        "[, and {kept:amount} of idle quota is not lent]",
-        plain="idle quota of other teams is not lent",
+        "requests {asked:amount}; teams hold {held:number} of {all:number}"
+        "[, and {kept:number} of idle quota is not lent out]",
+        plain="other teams do not lend their idle quota",
     ),
     "quota-hours": Template(
         "{limit:causes}; [quota rises to {quota:amount}|quotas change] in {in_ms:ms}",
-        plain="over the quota of this hour",
+        plain="over the quota for this hour",
     ),
 }
 
 NEVER = {
-    "never-fits": Template("no set of identical nodes could hold shape {shape:name}, even empty"),
+    "never-fits": Template("no set of identical nodes fits shape {shape:name}, even when idle"),
     "no-such-accelerator": Template("no node has {accelerators:names}"),
     "no-node-with-tags": Template(
-        "none of {of:#node} large enough has the tags[ {tags:names}][ without {avoided:names}]"
+        "none of the {of:#node} large enough has the tags[ {tags:names}][ without {avoided:names}]"
     ),
     "too-few-with-tags": Template(
         "needs {nodes:#node} tagged[ {tags:names}][ without {avoided:names}]; "
@@ -109,7 +109,7 @@ NEVER = {
     ),
     "more-than-racks-feed": Template(
         "needs {nodes:#node} with {per_node:#GPU} each; rack power allows {fed} of {of}"
-        "[ in the best {within?:level}], even with everything idle",
+        "[ in the best {within?:level}], even on an idle fleet",
         shown="rack-power-insufficient",
     ),
     "larger-than-the-fleet": Template(
@@ -117,19 +117,19 @@ NEVER = {
     ),
     "larger-than-a-node": Template(
         "[needs {per_node:#GPU} per node; the largest suitable node has {largest}"
-        "|no node can hold a member of shape {shape:name}]",
+        "|no node fits a member of shape {shape:name}]",
         plain="larger than any node",
     ),
     "larger-than-the-partition": Template(
         "partition {partition:name} has too few nodes for shape {shape:name}"
     ),
     "above-limit": Template(
-        "asks for {asked:amount}; [{team:team} is|all teams together are] limited to {most:amount}",
-        plain="asks for more than its team may ever hold",
+        "requests {asked:amount}; [{team:team} is|all teams together are] limited to {most:amount}",
+        plain="requests more than its team may ever hold",
     ),
     "never-between-windows": Template(
-        "cannot be stopped and runs up to {limit_ms:ms}; windows leave less time on "
-        "{closed:#node}, and the others cannot hold it"
+        "cannot be preempted and may run for {limit_ms:ms}; windows leave less time on "
+        "{closed:#node}, and it does not fit on the others"
     ),
     "dependency-failed": Template(
         "depends on {job:job}, which ended {status:word}", plain="a job it depends on failed"

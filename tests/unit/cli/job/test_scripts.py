@@ -113,7 +113,7 @@ def test_ctrl_c_leaves_the_job_and_says_so(tmp_path: Path, capsys: Printed, word
     child.send_signal(signal.SIGINT)
     _, said = child.communicate(timeout=HANG_S)
     assert child.returncode == 130
-    assert "goes on; `tenfold job cancel" in said
+    assert "keeps running; cancel it with `tenfold job cancel" in said
     (newest,) = json.loads(asked(capsys, "job", "list", "--limit", "1", "--json")[1])
     assert newest["state"] == "running"
     assert newest["id"] in said
@@ -140,7 +140,7 @@ def test_a_log_that_was_too_long_says_what_is_gone_and_what_is_not_shown(
     made = json.loads(out)["id"]
     _, out, err = asked(capsys, "job", "logs", made)
     assert out.endswith("end\n")
-    assert "only the last 64 KiB are shown" in err
+    assert "showing the last 64 KiB" in err
     assert "bytes of what attempt 1 wrote were dropped" in err
     assert "bytes of what attempt 1 wrote were dropped" in asked(capsys, "job", "show", made)[1]
     assert "note" not in asked(capsys, "job", "logs", made, "--tail", "4")[2].split("dropped")[1]

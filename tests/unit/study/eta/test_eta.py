@@ -193,7 +193,7 @@ def test_a_promise_bounds_the_answer():
     fleet.apply(ActionOrdered(Millis(0), ReserveStart(job.id, slots, promised, Millis(0))))
     answer = eta(fleet, job, Millis(MINUTE), wait_log)
     assert answer.p90_ms == promised
-    assert answer.basis.startswith("promised")
+    assert answer.basis.startswith("P90 is its reserved start")
 
 
 def test_a_job_that_was_taken_back_is_let_go():

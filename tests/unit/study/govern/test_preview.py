@@ -99,7 +99,7 @@ def test_the_command_shows_teams_the_whole_and_a_verdict(run, files: SimFiles):
     words = ("preview", "sjf", "--against", "fifo", "--fleet", files.fleet, "--jobs", files.jobs)
     status, out, err = run(*words, "--workers", 1)
     assert (status, err) == (0, "")
-    for part in ("long", "short", "evenness over teams (Jain)", "GPUs allocated", "By mean wait"):
+    for part in ("long", "short", "fairness over teams (Jain)", "GPUs allocated", "By mean wait"):
         assert part in out
     status, out, _ = run(*words, "--workers", 1, "--json")
     answer = json.loads(out)
@@ -142,7 +142,7 @@ def test_a_policy_that_cannot_be_read_is_a_fault_and_a_fleet_an_error(run, tmp_p
     (tmp_path / "policy.toml").write_text(POLICY)
     status, out, err = run("check", tmp_path / "policy.toml", "--fleet", tmp_path / "none.toml")
     assert (status, out) == (2, "")
-    assert "no file" in err
+    assert "no such file" in err
 
 
 def test_show_prints_the_tree_and_the_sum_against_the_fleet(run, files: SimFiles, tmp_path: Path):
@@ -152,7 +152,7 @@ def test_show_prints_the_tree_and_the_sum_against_the_fleet(run, files: SimFiles
     assert status == 0
     assert "\n  short " in out, "a team stands under its parent"
     assert "8 H100-80G-SXM" in out
-    assert "in the fleet" in out
+    assert "fleet  left" in out
     status, out, _ = run("show", path, "--json")
     answer = json.loads(out)
     assert [team["depth"] for team in answer["teams"]] == [0, 1]
@@ -162,7 +162,7 @@ def test_show_prints_the_tree_and_the_sum_against_the_fleet(run, files: SimFiles
 def test_a_name_is_shown_with_the_teams_of_the_fleet(run, files: SimFiles):
     status, out, _ = run("show", "governed", "--fleet", files.fleet)
     assert status == 0
-    assert "2 teams, the usual rules" in out
+    assert "2 teams, default rules" in out
     assert "knows no quotas" in run("show", "fair")[1]
 
 

@@ -67,7 +67,7 @@ def test_a_waiting_job_is_told_why_under_any_policy(run: Path, capsys: pytest.Ca
     assert found["why"]["reason"]["code"] == "too-few-free"
     assert found["why"]["holders"]["jobs"][0]["job_id"] == "pretrain"
     text = said(capsys, *words, "--quick")
-    assert "`wide` of team `language` waits, for 40.0 min" in text
+    assert "`wide` of team `language`: pending for 40 min" in text
     assert "because: needs 16 GPUs on 2 nodes" in text
     assert "held by: `language` 18, `vision` 12 GPUs" in text
 
@@ -81,7 +81,7 @@ def test_the_cheapest_remedy_comes_first_and_the_others_where_all_are_asked_for(
     assert cheapest["cheapest"] == every["cheapest"]
     assert len(cheapest["remedies"]) <= len(every["remedies"])
     assert main(["job", *words, "--all", "--quick"]) == 2
-    assert "--quick and --all ask" in capsys.readouterr().err
+    assert "--quick and --all exclude" in capsys.readouterr().err
 
 
 def test_a_job_that_is_over_is_told_what_became_of_it(
@@ -100,7 +100,7 @@ def test_jobs_are_listed_by_state_and_team(run: Path, capsys: pytest.CaptureFixt
     assert sum(one["state"] == "running" for one in everybody) == 4
     some = json.loads(said(capsys, "list", *at, "--team", "vision", "--state-of", "running"))
     assert [one["job_id"] for one in some] == ["tune-1", "tune-2"]
-    assert "waiting, 4 jobs running" in said(capsys, "list", *at[:-1])
+    assert "pending, 4 jobs running" in said(capsys, "list", *at[:-1])
 
 
 def test_a_dry_run_says_where_a_job_would_start_or_why_not(
@@ -110,9 +110,9 @@ def test_a_dry_run_says_where_a_job_would_start_or_why_not(
     small = job_file(run.parent, 'job_id = "s"\nteam = "vision"\ngpus = 2\ngpu_type = "H100"\n')
     text = said(capsys, "submit", small, *at)
     in_line = '"name":"fifo"' in run.read_text()
-    assert ("would wait" if in_line else "`s` would start now on `h100-") in text
+    assert ("would stay pending" if in_line else "`s` would start now on `h100-") in text
     large = job_file(run.parent, 'job_id = "l"\nteam = "vision"\ngpus = 64\ngpus_per_node = 8\n')
-    assert "`l` would never start" in said(capsys, "submit", large, *at, status=1)
+    assert "`l` could never start" in said(capsys, "submit", large, *at, status=1)
 
 
 def test_without_a_dry_run_nothing_can_be_submitted(

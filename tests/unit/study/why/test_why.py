@@ -91,7 +91,7 @@ def test_too_few_free_gpus_are_counted_and_their_holders_named():
     fleet = held(nodes(2), (asked("a", 8), "n0", 8), (asked("bb", 5, team="blue"), "n1", 5))
     found = answer(fleet, asked("wide", 8))
     assert found.reason.code == "too-few-free"
-    assert render(found.reason) == ("needs 8 GPUs on 1 node; 3 GPUs free, 0 of 2 nodes with room")
+    assert render(found.reason) == ("needs 8 GPUs on 1 node; 3 GPUs free, 0 of 2 nodes fit")
     assert [(one.team, one.gpus_milli) for one in found.holders.teams] == [
         ("red", 8_000),
         ("blue", 5_000),
@@ -117,7 +117,7 @@ def test_the_best_rack_is_named_where_all_must_stand_in_one():
     found = answer(fleet, asked("gang", 24, per_node=8, where=together("rack")))
     assert found.reason.code == "wrong-domain"
     assert render(found.reason) == (
-        "needs 24 GPUs on 3 nodes in one rack; the best, `rack-1`, has room on 2 of 3 nodes"
+        "needs 24 GPUs on 3 nodes in one rack; in the best, `rack-1`, 2 of 3 nodes fit"
     )
     assert found.cheapest is not None
     assert found.cheapest.change == RequestChange(how="preferred")
@@ -129,7 +129,7 @@ def test_a_limit_on_borrowing_is_told_with_its_numbers_and_how_far_to_move_it():
     found = answer(fleet, asked("more", 4), bound(6, 4))
     assert found.reason.code == "borrow-limit"
     assert render(found.reason) == (
-        "asks for 4 A; team `red` holds 8 A against a quota of 6 A and may borrow 4 A"
+        "requests 4 A; team `red` holds 8 (quota 6, may borrow 4)"
     )
     own = found.standing[0]
     assert (own.held, own.quota, own.borrowed, own.limit) == (8_000, 6_000, 2_000, 10_000)
@@ -145,7 +145,7 @@ def test_what_others_do_not_lend_is_told_and_they_are_asked_to():
     fleet = held(nodes(2, accelerator="A"), (asked("a", 8), "n0", 8))
     found = answer(fleet, asked("more", 4), replace(PLAIN, teams=teams))
     assert found.reason.code == "not-lent"
-    assert "6 A of idle quota is not lent" in render(found.reason)
+    assert "6 of idle quota is not lent out" in render(found.reason)
     assert found.cheapest is not None
     assert found.cheapest.change == RaiseLimits((LimitRaise(TeamId("blue"), "lend", "A", 2_000),))
 
@@ -199,7 +199,7 @@ def test_a_job_that_comes_after_another_waits_for_it():
     fleet = held(nodes(2), (asked("first", 8), "n0", 8))
     found = answer(fleet, asked("then", 8, terms=Terms(after=(JobId("first"),))))
     assert found.reason.code == "dependency"
-    assert render(found.reason) == "waits for job `first` to complete"
+    assert render(found.reason) == "waiting for job `first` to complete"
     assert found.cheapest is not None
     assert found.cheapest.change == RequestChange(after=())
 

@@ -59,7 +59,7 @@ def test_an_open_window_is_named_with_its_nodes_and_its_end():
     found = answer(fleet_of(2, asked(8), "n0"), window(0, 3, "n1"))
     assert found.reason.code == "window"
     assert render(found.reason) == (
-        "needs 8 GPUs on 1 node; window `upkeep` has node `n1` for another 2.0 h"
+        "needs 8 GPUs on 1 node; window `upkeep` holds node `n1` for another 2h 00m"
     )
     assert found.room is not None
     assert (found.room.nodes_in_window, found.room.nodes_away) == (1, 0)
@@ -116,7 +116,7 @@ def test_off_peak_hours_say_when_they_begin():
     hours = (Hours(Millis(22 * HOUR), Millis(24 * HOUR)), Hours(Millis(6 * HOUR), Millis(7 * HOUR)))
     fleet = fleet_of(1, asked(8, terms=Terms(off_peak=True)))
     found = why(fleet, replace(PLAIN, off_peak=hours), fleet.pending[JobId("asked")], NOW)
-    said = "starts only off-peak, which begins in 5.0 h"
+    said = "starts only in off-peak hours, which begin in 5h 00m"
     assert (found.reason.code, render(found.reason)) == ("off-peak", said)
     assert found.not_before_ms == 6 * HOUR
 
