@@ -119,7 +119,7 @@ def test_a_story_tells_of_promises_and_resizes():
         "started",
         "resized",
     ]
-    assert render(told.stages[1].why) == "to start within 3.0 h on `n0`, `n1`"
+    assert render(told.stages[1].why) == "reserved start within 3h 00m on `n0`, `n1`"
     assert render(told.stages[5].why) == (
         "from 16 to 4 GPUs on `n0`: job `two` is within its quota"
     )
@@ -144,7 +144,7 @@ def test_a_story_tells_of_a_session_that_idled_and_was_reclaimed():
         "ended",
     ]
     assert render(told.stages[3].why) == "8 GPUs idle"
-    assert render(told.stages[5].why) == "idle for 60.0 min; its GPUs were reclaimed"
+    assert render(told.stages[5].why) == "idle for 1h 00m; its GPUs were reclaimed"
     assert told.state == "ended"
 
 
@@ -171,7 +171,7 @@ def test_room_is_told_to_come_from_a_job_that_shrank():
     ]
     told = explain(lines, two.id)
     assert told is not None
-    assert render(told.stages[-1].why) == "room was freed when job `one` shrank"
+    assert render(told.stages[-1].why) == "capacity was freed when job `one` shrank"
 
 
 def test_new_orders_are_said_in_words():

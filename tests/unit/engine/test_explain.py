@@ -69,10 +69,8 @@ def test_a_job_says_what_it_waited_for_and_who_made_room():
     jobs = [job("first", 32), job("second", 8, at_s=10, seq=1)]
     told = story(request("fifo", jobs=jobs, faults=[]), "second")
     assert codes(told) == ["submitted", "waited", "start-ordered", "started", "ended"]
-    assert "needs 8 GPUs on 1 node; 0 GPUs free, 0 of 4 nodes with room" in render(
-        told.stages[1].why
-    )
-    assert render(told.stages[2].why) == "room was freed when job `first` ended"
+    assert "needs 8 GPUs on 1 node; 0 GPUs free, 0 of 4 nodes fit" in render(told.stages[1].why)
+    assert render(told.stages[2].why) == "capacity was freed when job `first` ended"
     assert told.waited_ms == 590 * SECOND
 
 
@@ -88,7 +86,7 @@ def test_a_preempted_job_says_by_whom_and_what_was_saved():
         "ended",
     ]
     assert "preempted under policy `las` for job `short`" in render(told.stages[3].why)
-    assert "2.0 h of work saved" in render(told.stages[4].why)
+    assert "2h 00m of work saved" in render(told.stages[4].why)
     assert render(told.stages[7].why).endswith("run 2, from 2.0 h of saved work")
     assert told.waited_ms == 60 * SECOND
 
@@ -100,7 +98,7 @@ def test_a_job_that_lost_its_node_says_which_and_why():
     assert codes(told)[3:7] == ["stopped", "waited", "start-ordered", "started"]
     assert render(told.stages[3].why).startswith("node `n0` was lost (xid-79)")
     assert "(1 unavailable)" in render(told.stages[4].why)
-    assert render(told.stages[5].why) == "room was freed when node `n0` returned"
+    assert render(told.stages[5].why) == "capacity was freed when node `n0` returned"
     assert told.stages[6].at_ms == told.stages[5].at_ms + SECOND
 
 
@@ -182,7 +180,7 @@ def test_a_gang_that_must_share_a_rack_is_told_so_by_the_policy_that_heeds_it():
     fleet.apply(ActionOrdered(Millis(0), StartJob(JobId("far"), (Slot(NodeId("n3"), 8),))))
     governed = obstacle_of(fleet, gang, Millis(0), placing_decider(Policy(name="governed")))
     assert governed.reason.code == "wrong-domain"
-    said = "needs 16 GPUs on 2 nodes in one rack; the best, `r`, has room on 1 of 2 nodes"
+    said = "needs 16 GPUs on 2 nodes in one rack; in the best, `r`, 1 of 2 nodes fit"
     assert render(governed.reason) == said
     plain = obstacle_of(fleet, gang, Millis(0), placing_decider(Policy(name="fifo")))
     assert plain.reason.code == "others-first"
@@ -200,8 +198,7 @@ def test_racks_that_cannot_feed_a_job_are_told_from_nodes_that_are_full():
     found = obstacle_of(fleet, second, Millis(0), placing_decider(Policy(name="governed")))
     assert found.reason.code == "rack-power"
     assert (
-        render(found.reason)
-        == "needs 8 GPUs on 1 node; rack power does not allow it: 0 of 2 nodes with room"
+        render(found.reason) == "needs 8 GPUs on 1 node; rack power limit reached: 0 of 2 nodes fit"
     )
 
 

@@ -29,7 +29,7 @@ def judged(core: float, *cores: float, disk: float = 500.0) -> NodeVerdict:
 def test_the_first_node_of_a_pool_makes_its_baseline():
     verdict = judged(100.0)
     assert (verdict.is_accepted, verdict.basis, verdict.nodes) == (True, "first", 0)
-    assert "first of its pool" in render(verdict.reason)
+    assert "first node in its pool" in render(verdict.reason)
 
 
 def test_a_node_like_its_pool_is_taken():
@@ -101,7 +101,7 @@ def test_a_test_without_figures_refuses_with_what_went_wrong():
 def test_a_node_alone_in_its_pool_is_held_against_itself():
     verdict = judge_node(ME, NodeTest(figures=figures(60.0)), [Peer(ME, figures(100.0))], RULE)
     assert (verdict.is_accepted, verdict.basis) == (False, "itself")
-    assert render(verdict.reason).startswith("slower than its own earlier figures: ")
+    assert render(verdict.reason).startswith("slower than its own earlier results: ")
 
 
 def test_a_node_that_becomes_slower_bit_by_bit_is_held_against_its_first_figures():

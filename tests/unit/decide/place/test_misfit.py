@@ -33,7 +33,7 @@ def fed(members: list[Node], rack_watts: int) -> list[Node]:
 
 def test_tags_that_no_node_bears_are_named():
     found = told(nodes(12), gang(1, PlacementConstraints(needs=("eu",), avoids=("production",))))
-    said = "none of 12 nodes large enough has the tags `eu` without `production`"
+    said = "none of the 12 nodes large enough has the tags `eu` without `production`"
     assert found == [("no-node-with-tags", said)]
 
 
@@ -70,7 +70,7 @@ def test_equal_parts_that_no_domains_allow_are_named():
 def test_racks_that_cannot_feed_so_many_gpus_are_named():
     members = fed(in_domains(nodes(8), {"rack": 4}), rack_watts=1_300)
     found = told(members, gang(3))
-    said = "needs 3 nodes with 8 GPUs each; rack power allows 2 of 8, even with everything idle"
+    said = "needs 3 nodes with 8 GPUs each; rack power allows 2 of 8, even on an idle fleet"
     assert found == [("more-than-racks-feed", said)]
     [(_, said)] = told(members, gang(2, PlacementConstraints(within="rack", how="required")))
     assert "rack power allows 1 of 4 in the best rack" in said
@@ -91,7 +91,7 @@ def test_size_is_blamed_where_nothing_else_is_in_the_way():
     assert code == "larger-than-a-node"
     assert said == "needs 16 GPUs per node; the largest suitable node has 8"
     [(code, said)] = told(nodes(2, cpus=16), shape_of(1, cpus=64))
-    assert (code, said) == ("larger-than-a-node", "no node can hold a member of shape `1 c64000`")
+    assert (code, said) == ("larger-than-a-node", "no node fits a member of shape `1 c64000`")
 
 
 def test_an_index_without_places_blames_tags_alone():

@@ -68,7 +68,7 @@ def test_a_waiting_job_is_told_why_under_any_policy(run: Path, capsys: pytest.Ca
     assert found["why"]["holders"]["jobs"][0]["job_id"] == "pretrain"
     text = said(capsys, *words, "--quick")
     assert "`wide` of team `language`: pending for 40 min" in text
-    assert "because: needs 16 GPUs on 2 nodes" in text
+    assert "reason: needs 16 GPUs on 2 nodes" in text
     assert "held by: `language` 18, `vision` 12 GPUs" in text
 
 

@@ -128,9 +128,7 @@ def test_a_limit_on_borrowing_is_told_with_its_numbers_and_how_far_to_move_it():
     fleet = held(members, (asked("a", 8), "n0", 8))
     found = answer(fleet, asked("more", 4), bound(6, 4))
     assert found.reason.code == "borrow-limit"
-    assert render(found.reason) == (
-        "requests 4 A; team `red` holds 8 (quota 6, may borrow 4)"
-    )
+    assert render(found.reason) == ("requests 4 A; team `red` holds 8 (quota 6, may borrow 4)")
     own = found.standing[0]
     assert (own.held, own.quota, own.borrowed, own.limit) == (8_000, 6_000, 2_000, 10_000)
     assert found.cheapest is not None

@@ -78,8 +78,8 @@ def test_a_window_to_come_holds_back_who_would_run_into_it_and_a_shorter_limit_h
     found = answer(fleet, window(4, 6))
     assert found.reason.code == "window"
     assert render(found.reason) == (
-        "needs 8 GPUs on 1 node for up to 9.0 h; "
-        "window `upkeep` takes 2 nodes in 3.0 h and ends in 5.0 h"
+        "needs 8 GPUs on 1 node for up to 9h 00m; "
+        "window `upkeep` starts in 3h 00m on 2 nodes and ends in 5h 00m"
     )
     assert found.not_before_ms == 6 * HOUR
     assert found.cheapest is not None
@@ -128,8 +128,7 @@ def test_quotas_of_the_day_say_when_they_would_let_a_job_in():
     found = why(fleet, replace(PLAIN, teams=teams), fleet.pending[JobId("asked")], NOW)
     assert found.reason.code == "quota-hours"
     assert render(found.reason) == (
-        "asks for 8 A; team `red` holds 8 A against a quota of 8 A and may not borrow; "
-        "quota rises to 16 A in 19.0 h"
+        "requests 8 A; team `red` holds 8 (quota 8, no borrowing); quota rises to 16 A in 19h 00m"
     )
     # Others may give back what they hold before that.
     assert found.not_before_ms is None
