@@ -69,7 +69,7 @@ def test_a_waiting_job_is_told_why_under_any_policy(run: Path, capsys: pytest.Ca
     text = said(capsys, *words, "--quick")
     assert "`wide` of team `language`: pending for 40 min" in text
     assert "reason: needs 16 GPUs on 2 nodes" in text
-    assert "held by: `language` 18, `vision` 12 GPUs" in text
+    assert "GPUs held: `language` 18, `vision` 12" in text
 
 
 def test_the_cheapest_remedy_comes_first_and_the_others_where_all_are_asked_for(
