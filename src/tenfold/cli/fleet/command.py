@@ -47,17 +47,17 @@ app.command(
 
 AT_LEAST_ONE = validators.Number(gte=1)
 Facts = Annotated[
-    Path | None, Parameter(help="Folder with your own facts, which override the built-in ones.")
+    Path | None, Parameter(help="Folder with your own facts, which override the built-in ones")
 ]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 @app.command
 def check(
-    *files: Annotated[Path, Parameter(help="Fleet files, or folders that contain them.")],
+    *files: Annotated[Path, Parameter(help="Fleet files, or folders that contain them")],
     facts: Facts = None,
     strict: Annotated[
-        bool, Parameter(negative="", help="Exit with status 1 if there are warnings.")
+        bool, Parameter(negative="", help="Exit with status 1 if there are warnings")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -78,15 +78,15 @@ def check(
 
 @app.command(name="show")
 def show_command(
-    file: Annotated[Path, Parameter(help="Fleet file.")],
+    file: Annotated[Path, Parameter(help="Fleet file")],
     *,
     facts: Facts = None,
     racks: Annotated[
         int,
-        Parameter(help="Number of racks in the rack map (default: 12).", validator=AT_LEAST_ONE),
+        Parameter(help="Number of racks in the rack map (default: 12)", validator=AT_LEAST_ONE),
     ] = 12,
-    svg: Annotated[Path | None, Parameter(help="Also write the rack map to this SVG file.")] = None,
-    force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file.")] = False,
+    svg: Annotated[Path | None, Parameter(help="Also write the rack map to this SVG file")] = None,
+    force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file")] = False,
     as_json: Json = False,
 ) -> None:
     """Show a fleet: sites, pools, racks, bandwidths and totals."""

@@ -24,31 +24,29 @@ AT_LEAST_ONE = validators.Number(gte=1)
 NOT_NEGATIVE = validators.Number(gte=0, lte=1e9)
 
 
-FleetFile = Annotated[Path, Parameter(help="Fleet file.")]
-Kind = Annotated[DomainKind | None, Parameter(help="Show only domains of this kind.")]
-Most = Annotated[
-    int, Parameter(help="Rows to print per kind (default: 8).", validator=AT_LEAST_ONE)
-]
+FleetFile = Annotated[Path, Parameter(help="Fleet file")]
+Kind = Annotated[DomainKind | None, Parameter(help="Show only domains of this kind")]
+Most = Annotated[int, Parameter(help="Rows to print per kind (default: 8)", validator=AT_LEAST_ONE)]
 JobsFile = Annotated[
-    Path | None, Parameter(help="Job table: also show which jobs each loss would stop.")
+    Path | None, Parameter(help="Job table: also show which jobs each loss would stop")
 ]
 PolicyNamed = Annotated[
-    str, Parameter(help="Policy, or policy file, that places the jobs (default: tenfold).")
+    str, Parameter(help="Policy, or policy file, that places the jobs (default: tenfold)")
 ]
 AtHour = Annotated[
     float | None,
     Parameter(
-        help="Hour of the trace to look at (default: when most GPUs are in use).",
+        help="Hour of the trace to look at (default: when most GPUs are in use)",
         validator=NOT_NEGATIVE,
     ),
 ]
 CheckpointEvery = Annotated[
-    float, Parameter(help="Seconds between checkpoints (default: 3600).", validator=NOT_NEGATIVE)
+    float, Parameter(help="Seconds between checkpoints (default: 3600)", validator=NOT_NEGATIVE)
 ]
 Facts = Annotated[
-    Path | None, Parameter(help="Folder with your own facts, which override the built-in ones.")
+    Path | None, Parameter(help="Folder with your own facts, which override the built-in ones")
 ]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 def domains_command(

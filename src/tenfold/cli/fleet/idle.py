@@ -16,7 +16,7 @@ SHOWN = 50
 
 def idle_command(
     *,
-    as_json: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")] = False,
+    as_json: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")] = False,
 ) -> None:
     """Show allocated but idle GPUs by team and by job."""
     with Client() as client:

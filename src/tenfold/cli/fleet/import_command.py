@@ -21,7 +21,7 @@ import_app = App(
     help="Write a fleet file from an existing cluster.",
     help_format="plaintext",
 )
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 NO_IMPORT = ImportTarget()
@@ -33,7 +33,7 @@ Writing = Annotated[Target, Parameter(name="*")]
 def slurm_command(
     source: Annotated[
         Path | None,
-        Parameter(help="Output of `scontrol show nodes --json` (default: run it here)."),
+        Parameter(help="Output of `scontrol show nodes --json` (default: run it here)"),
     ] = None,
     /,
     *,
@@ -46,7 +46,7 @@ def slurm_command(
 
 @import_app.command(name="kubernetes")
 def kubernetes_command(
-    source: Annotated[Path, Parameter(help="Output of `kubectl get nodes -o json`.")],
+    source: Annotated[Path, Parameter(help="Output of `kubectl get nodes -o json`")],
     /,
     *,
     target: Importing = NO_IMPORT,
@@ -58,7 +58,7 @@ def kubernetes_command(
 
 @import_app.command(name="csv")
 def csv_command(
-    source: Annotated[Path, Parameter(help="CSV file with one row per node.")],
+    source: Annotated[Path, Parameter(help="CSV file with one row per node")],
     /,
     *,
     target: Importing = NO_IMPORT,
@@ -74,11 +74,11 @@ def discover_command(*, target: Writing = NO_TARGET, as_json: Json = False) -> N
 
 
 def merge_command(
-    *files: Annotated[Path, Parameter(help="Fleet files to merge.")],
+    *files: Annotated[Path, Parameter(help="Fleet files to merge")],
     target: Writing = NO_TARGET,
     prefix_nodes: Annotated[
         bool,
-        Parameter(negative="", help="Prefix duplicate node names with the name of their fleet."),
+        Parameter(negative="", help="Prefix duplicate node names with the name of their fleet"),
     ] = False,
     as_json: Json = False,
 ) -> None:

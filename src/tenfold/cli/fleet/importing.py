@@ -74,11 +74,11 @@ class ImportResult(Struct, frozen=True, kw_only=True):
 class Target:
     """The name of the fleet, and the file to write it to."""
 
-    out: Annotated[Path | None, Parameter(help="File to write (default: standard output).")] = None
-    name: Annotated[str, Parameter(help="Name of the fleet.")] = ""
-    force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file.")] = False
+    out: Annotated[Path | None, Parameter(help="File to write (default: standard output)")] = None
+    name: Annotated[str, Parameter(help="Name of the fleet")] = ""
+    force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file")] = False
     facts: Annotated[
-        Path | None, Parameter(help="Folder with your own facts, which override the built-in ones.")
+        Path | None, Parameter(help="Folder with your own facts, which override the built-in ones")
     ] = None
 
 
@@ -87,7 +87,7 @@ class ImportTarget(Target):
     """The same, with the choice of nodes to import."""
 
     keep_unusable: Annotated[
-        bool, Parameter(negative="", help="Also import nodes that are down or drained.")
+        bool, Parameter(negative="", help="Also import nodes that are down or drained")
     ] = False
 
 

@@ -1,0 +1,39 @@
+"""Every command and option has a line of help."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from docs.generate_reference import commands
+from tenfold.cli.main import app
+
+COMMANDS = list(commands())
+GROUPS = sorted({words[:-1] for words in COMMANDS if words})
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=lambda words: " ".join(words) or "tenfold")
+def test_a_list_of_commands_has_no_blank(group: tuple[str, ...]):
+    # A process of its own: a command that is loaded already shows its docstring.
+    done = subprocess.run(
+        [sys.executable, "-m", "tenfold", *group, "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    shown = re.findall(r"^│ +([a-z-]+) +(.*?)│$", done.stdout, re.MULTILINE)
+    listed = {name: text.strip() for name, text in shown}
+    names = [words[-1] for words in COMMANDS if words and words[:-1] == group]
+    assert {name: listed.get(name, "") for name in names if not listed.get(name)} == {}
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words) or "tenfold")
+def test_an_option_has_help(words: tuple[str, ...]):
+    command = app
+    for word in words:
+        command = command[word]
+    if command.default_command is None:
+        return
+    arguments = command.assemble_argument_collection()
+    assert [one.name for one in arguments if one.show and not one.parameter.help] == []
