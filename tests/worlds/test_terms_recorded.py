@@ -178,4 +178,4 @@ def test_new_orders_are_said_in_words():
     resize = ResizeJob(ONE, (Slot(N0, 4),), Reason("shrunk", sentence="for `two`"))
     assert describe(resize) == "resize `one` to `n0` (shrunk)"
     reservation = ReserveStart(ONE, (Slot(N0, 4), Slot(N1, 4)), Millis(5_000), Millis(0))
-    assert describe(reservation) == "promise `one` a start at 5,000 ms on `n0`, `n1`"
+    assert describe(reservation) == "reserve a start for `one` at 5,000 ms on `n0`, `n1`"

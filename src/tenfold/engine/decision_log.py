@@ -1,4 +1,4 @@
-"""The decision log: what each cycle ordered, why, and when it asked to be woken.
+"""The decision log: what each cycle ordered, why, and its next wake-up time.
 
 Counts are those after the cycle's orders were carried out.
 """
@@ -15,19 +15,20 @@ from tenfold.model.units import Millis
 class Cycle(
     Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="Cycle", omit_defaults=True
 ):
-    """One decision, and how the fleet stood once its orders were carried out."""
+    """One decision, and the state of the fleet after its orders were carried out."""
 
     at_ms: Millis
     decider: str
     version: int
-    """Facts applied by then: the cycle's own orders and their outcomes are among them."""
+    """Events applied by then, including the cycle's own orders and their outcomes."""
     pending: int
     running: int
     actions: tuple[Action, ...] = ()
     wake_at_ms: Millis | None = None
     is_cut: bool = False
-    """Its record went with a controller that was killed: what it ordered is known, and how the
-    fleet stood after it, but not when it wished to be woken."""
+    """Its record was lost when a controller was killed: its orders and the state afterwards are
+    known, but not its wake-up time.
+    """
 
 
 def cycle_of(view: FleetView, now_ms: Millis, decider: Decider, decision: Decision) -> Cycle:

@@ -1,7 +1,7 @@
-"""A short text that is the same for the same state, and for no other.
+"""A short text that identifies a state.
 
-Digests stand in snapshots, exports and bundles, and must come out the same for as long as these are
-read: the names below and the fields of the records, their order included, are those of the wire.
+Digests are stored in snapshots, exports and bundles, and must stay the same as long as these are
+read: the names below, and the fields of the records and their order, are wire names.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from tenfold.model.fleet.node import Node
 
 
 def fleet_digest(fleet: Fleet) -> str:
-    """Return the digest of everything a fleet holds, the order of its records included."""
+    """Return the digest of everything a fleet holds, including the order of its records."""
     seldom = {
         "promises": fleet.reservations,
         "idle": fleet.idle,
@@ -25,7 +25,7 @@ def fleet_digest(fleet: Fleet) -> str:
         "blamed": fleet.failure_log.blamed,
         "crashes": fleet.failure_log.crashes,
     }
-    # What is empty is left out, so that records from before it was counted still verify.
+    # Empty parts are left out, so that records from before they existed still verify.
     held = {name: value for name, value in seldom.items() if value}
     return _digest(
         (

@@ -1,8 +1,7 @@
-"""The story of one job from the record: every stage in order, each with its reason.
+"""The history of one job from the record: every stage in order, each with its reason.
 
-The facts are applied again, so that what a job waited for is read from the fleet as it
-stood when the wait began. What is told is what happened; only the number of jobs ahead is
-asked of a decider.
+Events are applied again, so what a job waited for is read from the fleet at the start of that
+wait. Only the number of jobs ahead is asked of a decider.
 """
 
 from collections.abc import Callable, Iterable
@@ -69,7 +68,7 @@ class Stage(Struct, frozen=True, kw_only=True):
 
 
 class JobHistory(Struct, frozen=True, kw_only=True):
-    """All that happened to a job, in order."""
+    """Everything that happened to a job, in order."""
 
     job: Job
     state: State
@@ -77,7 +76,7 @@ class JobHistory(Struct, frozen=True, kw_only=True):
     waited_ms: Millis
     ran_ms: Millis
     obstacle: Obstacle | None = None
-    """What stands in its way where the record ends, if it waits there."""
+    """What blocks it at the end of the record, if it is pending then."""
 
 
 def explain(
@@ -86,9 +85,9 @@ def explain(
     decider_of: Callable[[], Decider] | None = None,
     base: Fleet | None = None,
 ) -> JobHistory | None:
-    """Return the story of a job, or None where the record does not know it.
+    """Return the history of a job, or None if the record does not have it.
 
-    `base` is the fleet that the first fact met, and is changed; without it that was empty.
+    `base` is the fleet before the first event, and is changed; without it that fleet is empty.
     """
     builder = _HistoryBuilder(job_id, decider_of, base or Fleet())
     last: Line | None = None
@@ -105,7 +104,7 @@ def explain(
 
 
 class _HistoryBuilder:
-    """Follows the facts, and notes those that touch one job."""
+    """Follows the events, and notes those about one job."""
 
     def __init__(
         self, job_id: JobId, decider_of: Callable[[], Decider] | None, fleet: Fleet
@@ -120,9 +119,9 @@ class _HistoryBuilder:
         self._over_ms: Millis | None = None
         self._ran_ms = 0
         self._waits = False
-        """Whether a wait began whose reason is not told yet."""
+        """Whether a wait began whose reason has not been added yet."""
         self._freed: dict[NodeId, Reason] = {}
-        """What gave room at this moment, by node."""
+        """What was freed at this moment, by node."""
         self._lost: dict[NodeId, str] = {}
         """Nodes lost at this moment, with the cause."""
         self._why_resized: Reason | None = None
@@ -130,7 +129,7 @@ class _HistoryBuilder:
         self._begin(fleet)
 
     def _begin(self, fleet: Fleet) -> None:
-        """Take up a job that was there before the record begins."""
+        """Add a job that existed before the record begins."""
         name = self._job_id
         held = fleet.running.get(name) or fleet.orders.get(name)
         self.job = held.job if held is not None else fleet.pending.get(name)
@@ -143,14 +142,14 @@ class _HistoryBuilder:
         self._add(self._submitted_ms, "submitted", Reason("submitted", request))
 
     def add_event(self, event: Event) -> None:
-        """Apply a fact, and note it if it is about the job."""
+        """Apply an event, and note it if it is about the job."""
         self._note_freed(event)
         if job_of(event) == self._job_id:
             self._note(event)
         self._fleet.apply(event)
 
     def moment_over(self, at_ms: Millis) -> None:
-        """Say what the job waits for once the decisions of a moment are known."""
+        """Add what the job waits for once the decisions of a moment are known."""
         self._freed.clear()
         self._lost.clear()
         if self._waits and self.job is not None and self._job_id in self._fleet.pending:
@@ -159,7 +158,7 @@ class _HistoryBuilder:
 
     def history(self, at_ms: Millis) -> JobHistory:
         """Return everything noted."""
-        assert self.job is not None, "a story is about a job that was submitted"
+        assert self.job is not None, "only a submitted job has a history"
         run = self._fleet.running.get(self._job_id)
         ran_ms = self._ran_ms + (at_ms - run.started_ms if run else 0)
         over_ms = at_ms if self._over_ms is None else self._over_ms
@@ -173,7 +172,7 @@ class _HistoryBuilder:
         )
 
     def _obstacle(self, at_ms: Millis) -> Obstacle:
-        assert self.job is not None, "only a job that was submitted waits"
+        assert self.job is not None, "only a submitted job can be pending"
         decider = None if self._decider_of is None else self._decider_of()
         return obstacle_of(self._fleet, self.job, at_ms, decider)
 
@@ -182,7 +181,7 @@ class _HistoryBuilder:
         self._stages.append(Stage(at_ms=at_ms, code=code, why=why, nodes=nodes))
 
     def _note_freed(self, event: Event) -> None:
-        """Remember what an event frees; it may be why the job starts at this moment."""
+        """Note what an event frees; it may be why the job starts at this moment."""
         if isinstance(event, JobEnded | JobStopped):
             run = self._fleet.running.get(event.job_id)
             how = "ended" if isinstance(event, JobEnded) else "stopped"
@@ -225,7 +224,7 @@ class _HistoryBuilder:
     def _note_order(self, event: ActionOrdered | ActionRefused) -> None:
         action, at_ms = event.action, event.at_ms
         if isinstance(event, ActionRefused):
-            # A refused start leaves the job where it was: waiting.
+            # After a refused start the job is pending again.
             self._waits = isinstance(action, StartJob)
             self._state = "pending" if self._waits else self._state
             self._add(at_ms, "order-refused", event.reason)

@@ -1,8 +1,8 @@
-"""The loop that both worlds share: facts in, decisions, wishes out.
+"""The loop that simulation and the live control plane share: events in, actions out.
 
-A world supplies time, facts and hands; deciders supply choices; only facts change the
-fleet. An order is itself a fact, recorded before it is carried out: after a crash one
-knows what may be under way, and nothing is ordered twice.
+A world supplies time and events and carries out actions; deciders make choices; only events
+change the fleet. An order is itself an event, recorded before it is carried out: after a crash
+it is known what may be in progress, and nothing is ordered twice.
 """
 
 from collections.abc import Sequence
@@ -15,41 +15,41 @@ from tenfold.model.events import ActionOrdered, ActionRefused, Event
 from tenfold.model.units import SECOND, Millis
 
 RETRY_MS = SECOND
-"""From a refused order to the next decision, where no fact comes in between."""
+"""From a refused order to the next decision, if no event comes first."""
 
 
 class Decider(Protocol):
     """A choice made from the view alone.
 
-    `news` is a hint, not an input: the facts applied since the last call, in order, so that
-    caches need not look at everything again. Without it (`None`), or where it does not
-    bridge the gap between versions, a decider rebuilds from the view and decides the same.
+    `news` is a hint, not an input: the events applied since the last call, in order, so that
+    caches can be updated. Without it (`None`), or where it does not cover the gap between
+    versions, a decider rebuilds from the view and decides the same.
     """
 
     @property
     def name(self) -> str:
-        """What the decision log calls it."""
+        """Its name in the decision log."""
         ...
 
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
-        """Return what should be done at `now_ms`."""
+        """Return what to do at `now_ms`."""
         ...
 
 
 class World(Protocol):
-    """Everything a cycle cannot decide for itself: time, facts and hands."""
+    """What a cycle depends on: time, events, and carrying out actions."""
 
     def wait(self, until_ms: Millis | None) -> tuple[Millis, Sequence[Event]] | None:
-        """Return the next moment with its facts, or `until_ms` without one; `None` at the end."""
+        """Return the next moment with its events, or `until_ms` without one; `None` at the end."""
         ...
 
     def carry_out(self, actions: Sequence[Action], now_ms: Millis) -> Sequence[Event]:
-        """Start actions; return the outcomes known at once. The others come with `wait`."""
+        """Start actions; return the outcomes known at once. Others come with `wait`."""
         ...
 
 
 class Journal(Protocol):
-    """Where facts are kept before they count."""
+    """Where events are stored before they take effect."""
 
     def append(self, events: Sequence[Event]) -> None:
         """Store events durably, in order."""
@@ -57,10 +57,10 @@ class Journal(Protocol):
 
 
 class Witness(Protocol):
-    """Sees every cycle: the decision log, invariants under test, a progress bar."""
+    """Observes every cycle: the decision log, invariants under test, a progress bar."""
 
     def cycle(self, fleet: Fleet, now_ms: Millis, decider: Decider, decision: Decision) -> None:
-        """Take note of one decision, after its orders were carried out."""
+        """Observe one decision, after its orders were carried out."""
         ...
 
 
@@ -72,7 +72,7 @@ def run(
     journal: Journal | None = None,
     witnesses: Sequence[Witness] = (),
 ) -> None:
-    """Drive the deciders until the world ends."""
+    """Run the deciders until the world ends."""
     if len(deciders) == 1:
         _run_one(world, fleet, deciders[0], journal, witnesses)
     else:
@@ -86,7 +86,7 @@ def _run_one(
     journal: Journal | None,
     witnesses: Sequence[Witness],
 ) -> None:
-    """The common case, spelled out: a simulation of a million jobs spends its time here."""
+    """The common case, inlined: a simulation of a million jobs spends its time here."""
     wait, carry_out, apply_all, decide = (
         world.wait,
         world.carry_out,
@@ -94,7 +94,7 @@ def _run_one(
         decider.decide,
     )
     done: list[Event] = []
-    """Orders and outcomes of the last turn, which the decider has not heard of."""
+    """Orders and outcomes of the last iteration, which the decider has not seen yet."""
     wake_ms: Millis | None = None
     while (turn := wait(wake_ms)) is not None:
         now_ms, events = turn
@@ -157,7 +157,7 @@ def _run_many(
 
 
 def _sooner(wake_ms: Millis | None, now_ms: Millis) -> Millis:
-    """Return when to decide after a refused order: soon, for nothing else may come."""
+    """Return when to decide after a refused order: soon, since no event may follow."""
     again_ms = Millis(now_ms + RETRY_MS)
     return again_ms if wake_ms is None else min(wake_ms, again_ms)
 

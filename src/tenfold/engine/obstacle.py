@@ -1,7 +1,7 @@
-"""Why does a job wait? What it needs, what is free, and who goes before it.
+"""Why a job is pending: what it needs, what is free, and which jobs are ahead of it.
 
-Whether it is its turn, or could ever be, is asked of the decider; what is short is counted by
-the fleet's own index, as it is for governed teams.
+The decider says whether other jobs go first, or whether it can ever start; the fleet's own index
+counts what is short, as it does for the policy `governed`.
 """
 
 from collections.abc import Sequence
@@ -20,19 +20,19 @@ from tenfold.model.units import Millis
 
 
 class Obstacle(Struct, frozen=True, kw_only=True):
-    """What stands between a waiting job and its start."""
+    """What blocks a pending job."""
 
     reason: Reason
     room: FreeCapacity | None = None
-    """None where it can never start."""
+    """None if it can never start."""
     ahead: int | None = None
-    """Jobs that would start before it if all nodes were free; None where nobody could say."""
+    """Jobs that would start before it if all nodes were free; None if unknown."""
     never: bool = False
     """Whether it can never start."""
 
 
 def obstacle_of(fleet: Fleet, job: Job, now_ms: Millis, decider: Decider | None = None) -> Obstacle:
-    """Return why a pending job does not run now; `decider` is a fresh one."""
+    """Return why a pending job does not run now; `decider` is a new one."""
     capacity = TopologyCapacity.of(fleet)
     types = capacity.accelerators_for(job.shape)
     if_alone = None if decider is None else decide_alone(fleet, job, now_ms, decider)
@@ -50,12 +50,12 @@ def obstacle_of(fleet: Fleet, job: Job, now_ms: Millis, decider: Decider | None 
 
 
 def _never(job: Job, refused: Sequence[Reason]) -> Reason:
-    """Return why a job can never start: what the decider gives, if it gives anything."""
+    """Return why a job can never start: the decider's reasons, if it gave any."""
     return joined(refused) if refused else Reason("never-fits", {"shape": job.shape.key})
 
 
 def _others_first(room: FreeCapacity, if_alone: AloneOutcome | None) -> Reason:
-    """Return that there is room: others go first, or the policy would not start it at all."""
+    """Return that it fits: other jobs go first, or the policy would not start it at all."""
     fields = {
         "with_room": room.nodes_with_room,
         "alike": room.nodes_alike,

@@ -1,8 +1,7 @@
-"""Whoever decided in turn: a record may have been made under one policy after another.
+"""Which policy decided each cycle of a record: it may change when the controller restarts.
 
-A controller that starts anew may have been given another policy. What it decided is asked of a
-fresh decider under that policy, as it was then. A cycle that was cut by a kill was closed by
-the next controller, but its orders are of the one before.
+The cycles of each span are replayed with a new decider under its policy. A cycle that was cut
+off by a crash was closed by the next controller, but its orders belong to the one before.
 """
 
 from bisect import bisect_right
@@ -16,17 +15,17 @@ from tenfold.model.policy.policy import Policy
 
 
 class PolicySpan(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Cycles that were decided under one policy, from one start of the loop to the next."""
+    """Cycles decided under one policy, from one start of the loop to the next."""
 
     first_cycle: int
-    """Counted from 1 in the record that it belongs to."""
+    """Counted from 1 within its record."""
     first_event: int
-    """The first fact that could be written in it, by its number in the fleet's history."""
+    """The first event that could be written in it, by its number in the fleet's history."""
     policy: Policy
 
 
 class PolicyTimeline:
-    """Gives the decider of each cycle of a record; each stretch has a fresh one."""
+    """Gives the decider of each cycle of a record; each span has a new one."""
 
     def __init__(self, stretches: Sequence[PolicySpan], make: Callable[[Policy], Decider]) -> None:
         assert stretches, "somebody decided"
@@ -38,9 +37,9 @@ class PolicyTimeline:
         self._decider: Decider | None = None
 
     def decider(self, number: int, cycle: Cycle, version: int) -> tuple[Decider, bool]:
-        """Return who decides cycle `number`, and whether it is asked for the first time.
+        """Return the decider of cycle `number`, and whether it is new.
 
-        `version` counts the facts that it sees: the first of its orders is the next one.
+        `version` counts the events that it sees: the first of its orders is the next one.
         """
         if cycle.is_cut:
             place = max(0, bisect_right(self._events, version + 1) - 1)

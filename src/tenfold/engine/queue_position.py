@@ -1,7 +1,7 @@
-"""What a decider makes of a waiting job: alone with what runs, and in line with the others.
+"""What a decider would do with a pending job, alone and among the others.
 
-Both are asked of the decider itself, on a copy of the fleet, so that whatever it heeds counts:
-places, power, quotas or none of them.
+Both are asked of the decider itself, on a copy of the fleet, so everything it takes into account
+counts: topology, power, quotas.
 """
 
 from collections.abc import Sequence
@@ -18,18 +18,18 @@ from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 
 ROUNDS_MOST = 1_000
-"""Times that a copy of the fleet is filled before the line is called too long to count."""
+"""How often a copy of the fleet is filled before the queue counts as too long."""
 
 
 class AloneOutcome(Struct, frozen=True):
-    """What becomes of a job if nobody else waits."""
+    """What would happen to a job if it were the only pending one."""
 
     starts: bool = False
     refused: tuple[Reason, ...] = ()
 
 
 def decide_alone(fleet: Fleet, job: Job, now_ms: Millis, decider: Decider) -> AloneOutcome:
-    """Return what a decider would do with a job beside what runs, if only it waited."""
+    """Return what a decider would do with a job if it were the only pending one."""
     left = fleet.fork()
     left.pending = {job.id: job}
     left.reservations.pop(job.id, None)
@@ -45,10 +45,10 @@ def decide_alone(fleet: Fleet, job: Job, now_ms: Millis, decider: Decider) -> Al
 
 
 def jobs_ahead(fleet: Fleet, job_id: JobId, now_ms: Millis, decider: Decider) -> int | None:
-    """Return how many waiting jobs a decider would start before one, were all nodes free.
+    """Return how many pending jobs a decider would start before one, if all nodes were free.
 
-    The fleet is filled again and again. A decider that hears of starts and ends keeps its line
-    from one round to the next; that it would decide the same without is its own law.
+    The fleet is filled repeatedly. A decider that sees starts and ends keeps its queue from one
+    round to the next; a law checks that it would decide the same without them.
     """
     ahead = 0
     left = _emptied(fleet)
@@ -64,7 +64,7 @@ def jobs_ahead(fleet: Fleet, job_id: JobId, now_ms: Millis, decider: Decider) ->
             left.past.pop(action.job_id, None)
             left.reservations.pop(action.job_id, None)
         news = _come_and_gone(decision.actions, now_ms)
-        # A promise brings nobody nearer to a start than waiting does.
+        # A reservation brings a job no closer to its start than waiting does.
         if not gone:
             if decision.wake_at_ms is None or decision.wake_at_ms <= now_ms:
                 return None
@@ -74,9 +74,9 @@ def jobs_ahead(fleet: Fleet, job_id: JobId, now_ms: Millis, decider: Decider) ->
 
 
 def _come_and_gone(actions: Sequence[Action], now_ms: Millis) -> list[Event] | None:
-    """Return starts that were over at once, as facts; None where others were ordered, too.
+    """Return starts that ended at once, as events; None if there were other orders too.
 
-    The fleet itself does not take them for facts: nobody is to learn from runs that never were.
+    They are not applied to the fleet: policies must not learn from runs that never happened.
     """
     starts = [one for one in actions if isinstance(one, StartJob)]
     if len(starts) != len(actions):
@@ -88,7 +88,7 @@ def _come_and_gone(actions: Sequence[Action], now_ms: Millis) -> list[Event] | N
 
 
 def _emptied(fleet: Fleet) -> Fleet:
-    """Return a copy in which nothing runs; what waits, and what is away, stays."""
+    """Return a copy in which nothing runs; pending jobs and closed nodes stay."""
     empty = fleet.fork()
     empty.running.clear()
     empty.orders.clear()

@@ -1,8 +1,8 @@
-"""A whole run as it happened: facts, orders, outcomes, and where each cycle ended.
+"""A complete run: events, orders, outcomes, and where each cycle ended.
 
-Facts alone do not say where one cycle ended and the next began: a job that lasts no time
-starts and ends at one moment, and a decider may wake without a fact. So a cycle's record
-follows its events, and what lies between two such records is one step of the run.
+Events alone do not show where one cycle ended and the next began: a job of zero length starts
+and ends at one moment, and a decider may wake without an event. So each cycle has a record after
+its events, and what lies between two such records is one step of the run.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ Line = Event | Cycle
 
 
 class Step(NamedTuple):
-    """What one decider did in a turn, and what came of it at once."""
+    """What one decider did in an iteration, and the immediate outcomes."""
 
     cycle: Cycle
     orders: Sequence[ActionOrdered]
@@ -28,7 +28,7 @@ class Step(NamedTuple):
 
 
 class LoopIteration(NamedTuple):
-    """One return of `World.wait`: the facts of a moment, then a step of each decider."""
+    """One return of `World.wait`: the events of a moment, then a step of each decider."""
 
     at_ms: Millis
     facts: Sequence[Event]
@@ -51,14 +51,14 @@ class Recording:
 
 
 def events_of(lines: Iterable[Line]) -> Iterator[Event]:
-    """Yield the facts of a recording without its cycles."""
+    """Yield the events of a recording without its cycles."""
     for line in lines:
         if not isinstance(line, Cycle):
             yield line
 
 
 def iterations_of(lines: Iterable[Line], deciders: int = 1) -> Iterator[LoopIteration]:
-    """Yield the turns of a run; events after the last cycle belong to none."""
+    """Yield the iterations of a run; events after the last cycle belong to none."""
     facts: list[Event] = []
     orders: list[ActionOrdered] = []
     outcomes: list[Event] = []

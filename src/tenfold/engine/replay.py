@@ -1,9 +1,8 @@
-"""Replay a recorded run through the loop: the same facts must bring the same decisions.
+"""Replay a recorded run through the loop: the same events must lead to the same decisions.
 
-The world of a replay has no will of its own: it gives back recorded facts and outcomes at
-the moments at which they came. What is asked again is the decider, and its answer is held
-against the record before anything is carried out, so the first difference is reported
-with the state in which it arose.
+The world of a replay returns recorded events and outcomes at their recorded times. The decider
+is asked again, and its answer is compared with the record before anything is carried out, so the
+first difference is reported with the state in which it arose.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -44,7 +43,7 @@ class StateCounts(Struct, frozen=True, kw_only=True):
 
 
 class Difference(Struct, frozen=True, kw_only=True):
-    """The first place where a replay left its record."""
+    """The first place where a replay differs from its record."""
 
     cycle: int
     """Cycles are counted from 1."""
@@ -57,7 +56,7 @@ class Difference(Struct, frozen=True, kw_only=True):
 
 
 class ReplayResult(Struct, frozen=True, kw_only=True):
-    """What a replay came to."""
+    """The result of a replay."""
 
     cycles: int
     orders: int
@@ -66,25 +65,25 @@ class ReplayResult(Struct, frozen=True, kw_only=True):
 
 
 class InvalidRecord(Struct, frozen=True, kw_only=True):
-    """A recorded fact that cannot follow from those before it."""
+    """A recorded event that cannot follow from those before it."""
 
     place: int
-    """Its place among the lines, from 0."""
+    """Its position among the lines, from 0."""
     sentence: str
 
 
 class ReplayWorld:
-    """Gives back what was recorded, turn by turn."""
+    """Returns what was recorded, iteration by iteration."""
 
     def __init__(self, turns: Iterable[LoopIteration]) -> None:
         self._turns = iter(turns)
         self._steps: Iterator[Step] = iter(())
         self.step: Step | None = None
-        """The step that the decider at work is held against."""
+        """The recorded step that the current decision is compared with."""
         self.cycles = 0
 
     def wait(self, until_ms: Millis | None) -> tuple[Millis, Sequence[Event]] | None:
-        """Return the next recorded moment with its facts."""
+        """Return the next recorded moment with its events."""
         turn = next(self._turns, None)
         if turn is None:
             return None
@@ -92,14 +91,14 @@ class ReplayWorld:
         return turn.at_ms, turn.facts
 
     def next_step(self) -> Step:
-        """Go on to the step of the next decider of this turn."""
+        """Advance to the step of the next decider in this iteration."""
         self.step = next(self._steps)
         self.cycles += 1
         return self.step
 
     def carry_out(self, actions: Sequence[Action], now_ms: Millis) -> Sequence[Event]:
-        """Return the outcomes that were recorded; the actions are known to be the same."""
-        assert self.step is not None, "nothing is carried out before it was decided"
+        """Return the recorded outcomes; the actions are known to be the same."""
+        assert self.step is not None, "nothing is carried out before it is decided"
         return self.step.outcomes
 
 
@@ -110,7 +109,7 @@ class _Differs(Exception):
 
 
 class _Checked:
-    """A decider whose every answer is held against the record."""
+    """A decider whose every answer is compared with the record."""
 
     def __init__(self, decider: Decider | PolicyTimeline, world: ReplayWorld) -> None:
         self.name = "in turn" if isinstance(decider, PolicyTimeline) else decider.name
@@ -119,7 +118,7 @@ class _Checked:
         self.orders = 0
 
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
-        """Decide, and stop the replay if the record says otherwise."""
+        """Decide, and stop the replay if the record differs."""
         cycle = self._world.next_step().cycle
         decider = self._decider
         if isinstance(decider, PolicyTimeline):
@@ -131,22 +130,24 @@ class _Checked:
             self._differ("actions", _actions_differ(cycle.actions, decided), view, decided)
         if decision.wake_at_ms != cycle.wake_at_ms and not cycle.is_cut:
             sentence = (
-                f"the record asks to be woken {_when(cycle.wake_at_ms)}, "
-                f"the replay {_when(decision.wake_at_ms)}"
+                f"next wake-up differs: recorded {_when(cycle.wake_at_ms)}, "
+                f"replayed {_when(decision.wake_at_ms)}"
             )
             self._differ("wake", sentence, view, decided)
         self.orders += len(decided)
         return decision
 
     def cycle(self, fleet: Fleet, now_ms: Millis, decider: Decider, decision: Decision) -> None:
-        """Hold the state after a cycle against its record."""
+        """Compare the state after a cycle with its record."""
         assert self._world.step is not None, "a cycle ends after its step"
         recorded = self._world.step.cycle
         found = cycle_of(fleet, now_ms, decider, decision)
         for name in ("version", "pending", "running"):
             before, now = getattr(recorded, name), getattr(found, name)
             if before != now:
-                sentence = f"after the cycle `{name}` is {now:,}, the record says {before:,}"
+                sentence = (
+                    f"`{name}` after the cycle differs: recorded {before:,}, replayed {now:,}"
+                )
                 self._differ("state", sentence, fleet, found.actions)
 
     def _differ(
@@ -156,7 +157,7 @@ class _Checked:
         view: FleetView,
         decided: tuple[Action, ...],
     ) -> None:
-        assert self._world.step is not None, "a difference is one from a recorded step"
+        assert self._world.step is not None, "a difference is always to a recorded step"
         cycle = self._world.step.cycle
         raise _Differs(
             Difference(
@@ -174,9 +175,9 @@ class _Checked:
 def replay(
     lines: Iterable[Line], decider: Decider | PolicyTimeline, base: Fleet | None = None
 ) -> ReplayResult:
-    """Run recorded facts through the loop with a fresh decider, up to the first difference.
+    """Replay recorded events with a new decider, up to the first difference.
 
-    `base` is the fleet that the first of them met, and is changed; without it that was empty.
+    `base` is the fleet before the first event, and is changed; without it that fleet is empty.
     """
     world, fleet = ReplayWorld(iterations_of(lines)), base or Fleet()
     checked = _Checked(decider, world)
@@ -191,14 +192,14 @@ def replay(
 
 
 def rebuild(lines: Iterable[Line], base: Fleet | None = None) -> Fleet | InvalidRecord:
-    """Apply recorded facts one by one; return the fleet, or the first that cannot be."""
+    """Apply recorded events one by one; return the fleet, or the first invalid record."""
     fleet = base or Fleet()
     now_ms: Millis | None = None
     for place, line in enumerate(lines):
         if isinstance(line, Cycle):
-            # Facts may be told late; cycles never go back in time.
+            # Events may be reported late; cycles never go back in time.
             if now_ms is not None and line.at_ms < now_ms:
-                sentence = f"the cycle is {now_ms - line.at_ms:,} ms before the one that it follows"
+                sentence = f"the cycle is {now_ms - line.at_ms:,} ms earlier than the one before it"
                 return InvalidRecord(place=place, sentence=sentence)
             now_ms = line.at_ms
             continue
@@ -206,7 +207,7 @@ def rebuild(lines: Iterable[Line], base: Fleet | None = None) -> Fleet | Invalid
             fleet.apply(line)
         except KeyError as unknown:
             sentence = (
-                f"nothing before it makes `{unknown.args[0]}` ready for `{KIND_OF[type(line)]}`"
+                f"`{KIND_OF[type(line)]}` does not apply to `{unknown.args[0]}` in this state"
             )
             return InvalidRecord(place=place, sentence=sentence)
         except AssertionError as broken:
@@ -215,9 +216,9 @@ def rebuild(lines: Iterable[Line], base: Fleet | None = None) -> Fleet | Invalid
 
 
 def lines_before(lines: Sequence[Line], place: int) -> Sequence[Line]:
-    """Return what may be replayed of a record in which one line cannot be.
+    """Return the part of a record that can be replayed up to an invalid line.
 
-    An order that cannot be was never decided: its cycle is the last worth replaying.
+    An invalid order was never decided: its cycle is the last one worth replaying.
     """
     if isinstance(lines[place], ActionOrdered):
         for at in range(place, len(lines)):
@@ -229,10 +230,10 @@ def lines_before(lines: Sequence[Line], place: int) -> Sequence[Line]:
 def _actions_differ(recorded: Sequence[Action], decided: Sequence[Action]) -> str:
     for before, now in zip(recorded, decided, strict=False):
         if decision_key(before) != decision_key(now):
-            return f"the record would {describe(before)}, the replay {describe(now)}"
+            return f"recorded: {describe(before)}; replayed: {describe(now)}"
     if len(recorded) > len(decided):
-        return f"the record goes on to {describe(recorded[len(decided)])}, the replay does not"
-    return f"the replay goes on to {describe(decided[len(recorded)])}, the record does not"
+        return f"only the record would {describe(recorded[len(decided)])}"
+    return f"only the replay would {describe(decided[len(recorded)])}"
 
 
 def describe(action: Action) -> str:
@@ -245,7 +246,7 @@ def describe(action: Action) -> str:
         return f"resize `{action.job_id}` to {_nodes(action.slots)} ({action.reason.code})"
     if isinstance(action, ReserveStart):
         when = f"{_when(action.start_ms)} on {_nodes(action.slots)}"
-        return f"promise `{action.job_id}` a start {when}"
+        return f"reserve a start for `{action.job_id}` {when}"
     return f"stop `{action.job_id}` ({action.reason.code})"
 
 

@@ -1,8 +1,8 @@
-"""A shadow: a second decider that sees what the live one sees, and is only written down.
+"""A shadow: a second decider that sees what the live one sees, and is only recorded.
 
-It decides on the same view at the same moments and never acts, nor does it wake the loop:
-a run with a shadow is the run without it. A wish of the shadow is never carried out, so it
-wishes the same again at the next cycle; a difference is noted once, until it changes.
+It decides on the same view at the same moments, never acts and never wakes the loop, so a run
+with a shadow is the same run. Its orders are never carried out, so it repeats them each cycle; a
+difference is reported once, until it changes.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from tenfold.model.units import Millis
 
 
 class ShadowDifference(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What the two deciders would do otherwise in one cycle, by job."""
+    """What the two deciders would do differently in one cycle, by job."""
 
     at_ms: Millis
     started: tuple[JobId, ...] = ()
@@ -27,29 +27,29 @@ class ShadowDifference(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     held_back: tuple[JobId, ...] = ()
     """Only the live decider starts these."""
     elsewhere: tuple[JobId, ...] = ()
-    """Both start these, on other slots."""
+    """Both start these, on different slots."""
     stopped: tuple[JobId, ...] = ()
     """Only the shadow would stop these."""
     spared: tuple[JobId, ...] = ()
     """Only the live decider stops these."""
     refused: tuple[JobId, ...] = ()
-    """Only one of the two turns these away."""
+    """Only one of the two refuses these."""
 
 
 class ShadowComparison:
-    """A shadow held against whoever decides, cycle by cycle."""
+    """Compares a shadow with the live decider, cycle by cycle."""
 
     def __init__(self, shadow: Decider) -> None:
         self.name = shadow.name
         self.cycles = 0
         self.cycles_differing = 0
         self.would_start: dict[JobId, Millis] = {}
-        """When the shadow first would have started a job that the live decider let wait."""
+        """When the shadow would first have started a job that the live decider kept waiting."""
         self.would_stop: dict[JobId, Millis] = {}
         self.failure = ""
-        """What ended the shadow, where it broke."""
+        """The error that ended the shadow."""
         self.last_actions: Sequence[Action] = ()
-        """What the shadow wished for last."""
+        """The shadow's last actions."""
         self._shadow = shadow
         self._in_step = False
         self._last: ShadowDifference | None = None
@@ -57,14 +57,14 @@ class ShadowComparison:
     def compare(
         self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None, live: Sequence[Action]
     ) -> ShadowDifference | None:
-        """Ask the shadow; return what it would do otherwise, where that was not said before."""
+        """Ask the shadow; return what it would do differently, if not reported before."""
         if self.failure:
             return None
         try:
-            # After orders that were not its own only the view tells a shadow what is so.
+            # After orders that were not its own, a shadow must rebuild from the view.
             shadow = self._shadow.decide(view, now_ms, news if self._in_step else None)
         except Exception as error:
-            # A policy on trial must not stop the fleet that it is tried on.
+            # A policy under trial must not stop the fleet.
             self.failure = f"{type(error).__name__}: {error}"
             return None
         self.cycles += 1
@@ -85,13 +85,13 @@ class ShadowComparison:
 
 
 class Shadowed:
-    """A live decider with a shadow beside it; to the loop it is the live one."""
+    """A live decider with a shadow; to the loop it is the live one."""
 
     def __init__(self, live: Decider, shadow: Decider, *, most: int = 1_000) -> None:
         self.name = live.name
         self.shadow_name = shadow.name
         self.differences: list[ShadowDifference] = []
-        """The first `most` differences, each noted when it arises."""
+        """The first `most` differences, each noted when it first occurs."""
         self._live = live
         self._comparison = ShadowComparison(shadow)
         self._most = most
@@ -103,26 +103,26 @@ class Shadowed:
 
     @property
     def cycles_differing(self) -> int:
-        """Those in which they did not decide the same."""
+        """Cycles in which they decided differently."""
         return self._comparison.cycles_differing
 
     @property
     def would_start(self) -> dict[JobId, Millis]:
-        """When the shadow first would have started a job that the live decider let wait."""
+        """When the shadow would first have started a job that the live decider kept waiting."""
         return self._comparison.would_start
 
     @property
     def would_stop(self) -> dict[JobId, Millis]:
-        """When the shadow first would have stopped a job that the live decider let run."""
+        """When the shadow would first have stopped a job that the live decider kept running."""
         return self._comparison.would_stop
 
     @property
     def failure(self) -> str:
-        """What ended the shadow, where it broke: the live decider goes on."""
+        """The error that ended the shadow; the live decider continues."""
         return self._comparison.failure
 
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
-        """Return what the live decider says."""
+        """Return the live decider's decision."""
         decision = self._live.decide(view, now_ms, news)
         found = self._comparison.compare(view, now_ms, news, decision.actions)
         if found is not None and len(self.differences) < self._most:
@@ -173,7 +173,7 @@ def _jobs(found: ShadowDifference) -> tuple[tuple[JobId, ...], ...]:
 
 
 def _says_something(found: ShadowDifference) -> bool:
-    """Whether more than the order of the same wishes differs."""
+    """Whether more than the order of the same actions differs."""
     return any(_jobs(found))
 
 

@@ -1,7 +1,7 @@
 """Free capacity by kind of node: which nodes could hold a shape, and which can now.
 
-This is the working copy of a decider: it takes what it is about to order at once, so that
-later picks of the same cycle see it. It can always be rebuilt from the fleet's view.
+This is a decider's working copy: claims take effect at once, so that later choices of the same
+cycle see them. It can always be rebuilt from the fleet's view.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ __all__ = ["Capacity", "FreeNodeIndex", "GangSplit", "Slots"]
 
 
 class GangSplit:
-    """How a gang sits in a bank: so many members of so many GPUs, and perhaps a rest."""
+    """How a gang is split over nodes of one kind: members, GPUs each, and perhaps a remainder."""
 
     __slots__ = ("gpus", "members", "node_index", "rest")
 
@@ -31,7 +31,7 @@ class GangSplit:
 
 
 class Capacity:
-    """The free room of a fleet, by kind of node."""
+    """The free capacity of a fleet, by kind of node."""
 
     def __init__(self) -> None:
         self.node_indexes: dict[tuple[str, str, int, int, int], FreeNodeIndex] = {}
@@ -39,18 +39,18 @@ class Capacity:
         self.place: dict[NodeId, tuple[FreeNodeIndex, int]] = {}
         self._splits: dict[str, tuple[GangSplit, ...]] = {}
         self._plain: dict[str, tuple[FreeNodeIndex, int]] = {}
-        """Shapes of whole GPUs on one node, where only one kind of node will do: most jobs."""
+        """Shapes of whole GPUs on one node that only one kind of node can hold: most jobs."""
 
     @classmethod
     def of(cls, view: FleetView) -> Self:
-        """Build the index of what is so now."""
+        """Build the index from the current view."""
         capacity = cls()
         for node in view.nodes.values():
             capacity.add(node, view)
         return capacity
 
     def add(self, node: Node, view: FleetView) -> None:
-        """Add one node as the view has it."""
+        """Add one node from the view."""
         where = "\n".join((node.site, *node.tags))
         kind = (where, node.accelerator, node.gpus, node.cpus_milli, node.memory_mib)
         node_index = self.node_indexes.get(kind)
@@ -70,19 +70,19 @@ class Capacity:
             node_index.given[number] = dict(shares)
 
     def node_index_for(self, node: Node) -> FreeNodeIndex:
-        """Return an empty bank for nodes like this one."""
+        """Return an empty index for nodes like this one."""
         return FreeNodeIndex(node.gpus, node.tags)
 
     def set_open(self, node_id: NodeId, is_open: bool) -> None:
-        """Offer a node to new work, or hide it."""
+        """Open a node to new jobs, or hide it."""
         node_index, number = self.place[node_id]
         node_index.set_open(number, is_open)
 
     def refresh(self, view: FleetView) -> None:
-        """Learn from the view what a choice among nodes may use; the tightest needs nothing."""
+        """Learn from the view what a choice of node may use; the tightest fit needs nothing."""
 
     def splits(self, shape: Shape) -> tuple[GangSplit, ...]:
-        """Return the banks that could ever hold a shape; none means never."""
+        """Return how a shape could ever be split, by kind of node; empty means never."""
         splits = self._splits.get(shape.key)
         if splits is None:
             splits = self._splits[shape.key] = tuple(self._find_splits(shape))
@@ -92,14 +92,14 @@ class Capacity:
         return splits
 
     def could_hold(self, shape: Shape) -> bool:
-        """Return whether the fleet could hold the shape if it were empty and whole."""
+        """Return whether the fleet could hold the shape if it were empty and all nodes were up."""
         return any(
             split.members + (split.rest > 0) <= len(split.node_index.names)
             for split in self.splits(shape)
         )
 
     def claim(self, shape: Shape) -> Slots | None:
-        """Take the tightest room for a whole gang, or return None and take nothing."""
+        """Claim the tightest slots for a whole gang, or return None."""
         plain = self._plain.get(shape.key)
         if plain is not None:
             node_index, gpus = plain
@@ -107,7 +107,7 @@ class Capacity:
         return self.claim_from(self.splits(shape), shape)
 
     def claim_from(self, splits: Sequence[GangSplit], shape: Shape) -> Slots | None:
-        """Take the tightest room in the first of these banks that has it."""
+        """Claim the tightest slots in the first of these splits that fits."""
         for split in splits:
             if shape.milli:
                 slots = self._claim_share(split.node_index, shape)
@@ -120,7 +120,7 @@ class Capacity:
         return None
 
     def take(self, slots: Slots, shape: Shape) -> None:
-        """Take these very slots."""
+        """Allocate these exact slots."""
         for slot in slots:
             node_index, number = self.place[slot.node]
             if slot.milli:
@@ -130,7 +130,7 @@ class Capacity:
         self._hold(slots, shape, -1)
 
     def has(self, slots: Slots, shape: Shape) -> bool:
-        """Return whether these very slots are free, on nodes that are offered."""
+        """Return whether these exact slots are free, on nodes that are open."""
         place = self.place
         for slot in slots:
             node_index, number = place[slot.node]
@@ -139,7 +139,7 @@ class Capacity:
         return self.has_free(slots, shape)
 
     def has_free(self, slots: Slots, shape: Shape) -> bool:
-        """Return whether these very slots are free, on nodes that may be hidden."""
+        """Return whether these exact slots are free, on nodes that may be hidden."""
         for slot in slots:
             node_index, number = self.place[slot.node]
             whole = slot.gpus
@@ -155,7 +155,7 @@ class Capacity:
         return True
 
     def give(self, slots: Slots, shape: Shape) -> None:
-        """Give slots back."""
+        """Release slots."""
         for slot in slots:
             node_index, number = self.place[slot.node]
             if slot.milli:

@@ -1,4 +1,4 @@
-"""Is the state sound? Every invariant of the running fleet, recomputed from its records."""
+"""Every invariant of the running fleet, recomputed from its records."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from tenfold.model.job.job import WHOLE, Order, Run, Slot, per_member
 
 
 def check(fleet: Fleet) -> None:
-    """Assert that free amounts are what the records leave, and that every job is in one place."""
+    """Assert that free amounts match the records, and that every job is in one state."""
     _one_place(fleet)
     _free_amounts(fleet)
     for job_id, run in fleet.running.items():
@@ -30,11 +30,11 @@ def _one_place(fleet: Fleet) -> None:
             assert job_id not in seen, f"job `{job_id}` is both {seen[job_id]} and {name}"
             seen[job_id] = name
     for job_id in fleet.reservations:
-        assert job_id in fleet.pending, f"job `{job_id}` is promised a start but does not wait"
+        assert job_id in fleet.pending, f"job `{job_id}` has a reserved start but is not pending"
     for job_id in fleet.idle:
-        assert job_id in fleet.running, f"job `{job_id}` idles but does not run"
+        assert job_id in fleet.running, f"job `{job_id}` is idle but not running"
     for job_id in fleet.past:
-        assert job_id in seen, f"job `{job_id}` has a past but is nowhere"
+        assert job_id in seen, f"job `{job_id}` has earlier runs but is in no state"
 
 
 def _free_amounts(fleet: Fleet) -> None:
@@ -76,7 +76,7 @@ def _free_amounts(fleet: Fleet) -> None:
 def _sound_gang(held: Order | Run) -> None:
     shape, slots = held.job.shape, held.slots
     nodes = [slot.node for slot in slots]
-    assert len(set(nodes)) == len(nodes), f"gang `{held.job.id}` is twice on one node"
+    assert len(set(nodes)) == len(nodes), f"gang `{held.job.id}` has two members on one node"
     terms = held.job.terms
     least = terms.least_gpus if terms and terms.least_gpus else shape.gpus
     assert _given(slots) >= (shape.milli or least * WHOLE), f"gang `{held.job.id}` is split"

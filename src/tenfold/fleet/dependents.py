@@ -1,7 +1,7 @@
-"""Jobs that others come after, and how they ended.
+"""Dependencies between jobs, and how the jobs depended on have ended.
 
-An end is remembered only while somebody who is not over has to know it. A job that was over
-before its dependent came is not known any more, and counts as completed.
+The end of a job is kept only while an unfinished job depends on it. A job that ended before its
+dependent was submitted is no longer known, and counts as completed.
 """
 
 from tenfold.model.ids import JobId
@@ -9,21 +9,21 @@ from tenfold.model.job.job import Job, JobStatus
 
 
 class Dependents:
-    """Who is awaited by how many, and the ends of those who are."""
+    """How many unfinished jobs depend on each job, and how those jobs ended."""
 
     def __init__(self) -> None:
         self.awaited: dict[JobId, int] = {}
-        """Jobs that are not over and come after this one."""
+        """Number of unfinished jobs that depend on this one."""
         self.fates: dict[JobId, JobStatus] = {}
 
     def add(self, job: Job) -> None:
-        """Note whom a job comes after."""
+        """Record the dependencies of a job."""
         if job.terms is not None:
             for earlier in job.terms.after:
                 self.awaited[earlier] = self.awaited.get(earlier, 0) + 1
 
     def over(self, job: Job, status: JobStatus) -> None:
-        """Note how a job ended, and forget those that only it was waiting for."""
+        """Record how a job ended, and forget jobs that only it depended on."""
         if job.id in self.awaited:
             self.fates[job.id] = status
         if job.terms is not None:

@@ -1,8 +1,8 @@
-"""What went wrong lately, by node and by job: so much as it takes to judge nodes.
+"""Recent failures by node and by job, as far as judging nodes needs them.
 
-All of it comes from facts that carry a mishap, which only a live world tells of; a simulated
-fleet keeps nothing here. A success clears its node; a node that comes back, or that a person
-takes to be good again, begins with a clean record.
+All entries come from events that carry a failure, which only live executors report; a simulated
+fleet keeps nothing here. A success clears its node; a node that returns, or that an operator
+uncordons, starts with a clean record.
 """
 
 from collections.abc import Iterable
@@ -18,23 +18,23 @@ from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 
 KEEPS_FAILING = "keeps-failing-jobs"
-"""The code of a cordon that nobody asked for: jobs fail on this node and not on others."""
+"""The code of an automatic cordon: jobs fail on this node and not on others."""
 KEPT = 16
-"""Failures that are remembered of one node."""
+"""Failures kept for one node."""
 
 
 class FailureLog(Struct):
-    """Failures by node since its last success, and crashes by job since it last saved."""
+    """Failures by node since its last success, and crashes by job since its last checkpoint."""
 
     failures: dict[NodeId, tuple[NodeFailure, ...]] = {}
     succeeded: dict[NodeId, Millis] = {}
-    """When a job last ran to its end on a node, while some node was in trouble."""
+    """When a job last completed on a node, while any node had failures."""
     blamed: dict[NodeId, Reason] = {}
-    """Nodes that were cordoned because jobs kept failing there."""
+    """Nodes that were cordoned because jobs kept failing on them."""
     crashes: dict[JobId, Crashes] = {}
 
     def stopped(self, event: JobStopped, job: Job) -> None:
-        """Note what a stop says, where nobody asked for it."""
+        """Record the failure behind a stop that was not ordered."""
         if event.failure is not UNSET:
             self._failed(job, event.failure, event.at_ms)
             if event.cause == "crashed":
@@ -42,7 +42,7 @@ class FailureLog(Struct):
                 self.crashes[job.id] = after_crash(before, event.failure.saved_ms)
 
     def ended(self, event: JobEnded, job: Job, nodes: Iterable[NodeId]) -> None:
-        """Note what an end says of the nodes that a job was on."""
+        """Record what the end of a job says about its nodes."""
         if event.failure is not UNSET:
             self._failed(job, event.failure, event.at_ms)
         elif event.status == "completed" and self.failures:
@@ -50,16 +50,16 @@ class FailureLog(Struct):
         self.over(job.id)
 
     def refused(self, event: ActionRefused, job: Job) -> None:
-        """Note what the refusal of a start says."""
+        """Record the failure behind a refused start."""
         if event.failure is not UNSET:
             self._failed(job, event.failure, event.at_ms)
 
     def over(self, job_id: JobId) -> None:
-        """Forget what only a job that is not over has."""
+        """Forget what is only kept for unfinished jobs."""
         self.crashes.pop(job_id, None)
 
     def _failed(self, job: Job, failure: AttemptFailure, at_ms: Millis) -> None:
-        """Note a failure on the node whose member failed first."""
+        """Record a failure on the node whose member failed first."""
         if failure.node_id is not UNSET:
             array = job.terms.array if job.terms is not None else ""
             recorded = NodeFailure(
@@ -74,7 +74,7 @@ class FailureLog(Struct):
             self.failures[failure.node_id] = (*before, recorded)[-KEPT:]
 
     def _completed(self, job_id: JobId, nodes: Iterable[NodeId], at_ms: Millis) -> None:
-        """Clear the nodes on which a job ran to its end, and the job where it failed before."""
+        """Clear the nodes on which a job completed, and its own earlier failures."""
         for node in nodes:
             self.failures.pop(node, None)
             self.succeeded[node] = at_ms
@@ -86,18 +86,18 @@ class FailureLog(Struct):
         self._tidy()
 
     def cordoned(self, node: NodeId, cause: Reason) -> None:
-        """Note that a node was taken out because of what stands here."""
+        """Record that a node was cordoned because of these failures."""
         if cause.code == KEEPS_FAILING:
             self.blamed[node] = cause
 
     def returned(self, node: NodeId) -> None:
-        """Begin a clean record."""
+        """Start a clean record."""
         self.failures.pop(node, None)
         self.blamed.pop(node, None)
         self._tidy()
 
     def lost(self, node: NodeId) -> None:
-        """Leave a node that is gone to whoever looks after lost nodes."""
+        """Forget a lost node here: losing it is handled elsewhere."""
         self.blamed.pop(node, None)
 
     def copy(self) -> "FailureLog":
@@ -112,7 +112,7 @@ class FailureLog(Struct):
 
 
 def after_crash(before: Crashes | None, saved_ms: Millis | UnsetType) -> Crashes:
-    """Return the crashes of a job with one more; one that saved something new gets on."""
+    """Return the crashes of a job plus one; a new checkpoint resets the count."""
     before = before or Crashes(0)
     if saved_ms is not UNSET and saved_ms > before.saved_ms:
         return Crashes(1, saved_ms)

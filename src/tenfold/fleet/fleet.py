@@ -1,7 +1,7 @@
-"""The fleet: the one place where state changes, and only by applying an event.
+"""The fleet: the only place where state changes, and only by applying an event.
 
-Containers change, the records in them never do: they are replaced. So `fork` copies a few
-dictionaries and shares every record, and a what-if branch costs almost nothing.
+Containers change; the records in them are frozen and replaced. `fork` therefore copies a few
+dictionaries and shares every record, so a what-if branch costs almost nothing.
 """
 
 from collections import deque
@@ -54,10 +54,10 @@ from tenfold.model.units import Millis
 __all__ = ["HISTORY", "NEVER_RAN", "Fleet", "FleetView", "more_than"]
 
 HISTORY = 4_096 + 1_024
-"""Finished jobs that are remembered: enough to learn from, and bounded."""
+"""Finished jobs kept: enough to learn from, and bounded."""
 
 EVICTIONS = 1_024
-"""Stops for others that are remembered."""
+"""Preemptions kept."""
 
 NEVER_RAN = PriorRuns()
 
@@ -73,7 +73,7 @@ class Fleet:
         self.cpus_milli_free: dict[NodeId, int] = {}
         self.memory_mib_free: dict[NodeId, int] = {}
         self.shares: dict[NodeId, tuple[tuple[int, int], ...]] = {}
-        """Devices that are shared, as (device, thousandths given), by node."""
+        """Shared devices as (device, thousandths in use), by node."""
         self.pending: dict[JobId, Job] = {}
         self.orders: dict[JobId, Order] = {}
         self.running: dict[JobId, Run] = {}
@@ -107,16 +107,16 @@ class Fleet:
 
     @property
     def fates(self) -> Mapping[JobId, JobStatus]:
-        """How jobs ended that others, which are not over, come after."""
+        """How jobs ended that unfinished jobs depend on."""
         return self._dependents.fates
 
     def apply(self, event: Event) -> None:
-        """Change the state by one fact."""
+        """Change the state by one event."""
         self._handlers[type(event)](event)  # pyright: ignore[reportArgumentType]
         self.version += 1
 
     def apply_all(self, events: Sequence[Event]) -> None:
-        """Change the state by the facts of one moment, in order."""
+        """Change the state by the events of one moment, in order."""
         handlers = self._handlers
         for event in events:
             handlers[type(event)](event)  # pyright: ignore[reportArgumentType]
@@ -236,7 +236,7 @@ class Fleet:
         self.idle.pop(event.job_id, None)
 
     def _leave_terms(self, run: Run) -> None:
-        """Clear away what only runs of jobs with terms have."""
+        """Clear what only runs of jobs with terms have."""
         if run.becoming is not None:
             self._give(more_than(run.becoming, run.slots), run.job.shape)
 
@@ -275,7 +275,7 @@ class Fleet:
             self.failure_log.cordoned(event.node_id, event.cause)
 
     def _node_told(self, event: NodeTested | NodeAccepted) -> None:
-        """What follows from a test is a fact of its own; the figures change nothing here."""
+        """The consequences of a test are events of their own; its figures change nothing here."""
         assert event.node_id in self.nodes, f"node `{event.node_id}` never joined"
 
     def _take(self, slots: tuple[Slot, ...], shape: Shape) -> None:
@@ -306,10 +306,10 @@ class Fleet:
             node = self.nodes[slot.node]
             if node.cpus_milli:
                 self.cpus_milli_free[slot.node] += sign * cpus
-                assert self.cpus_milli_free[slot.node] >= 0, f"node `{slot.node}` lacks cpus"
+                assert self.cpus_milli_free[slot.node] >= 0, f"node `{slot.node}` is out of cpus"
             if node.memory_mib:
                 self.memory_mib_free[slot.node] += sign * memory
-                assert self.memory_mib_free[slot.node] >= 0, f"node `{slot.node}` lacks memory"
+                assert self.memory_mib_free[slot.node] >= 0, f"node `{slot.node}` is out of memory"
 
     def _share(self, slot: Slot, milli: int) -> None:
         given = dict(self.shares.get(slot.node, ()))
@@ -318,7 +318,7 @@ class Fleet:
         assert 0 <= after <= WHOLE, f"device {slot.device} of node `{slot.node}` is over-shared"
         if before == 0:
             self.gpus_free[slot.node] -= 1
-            assert self.gpus_free[slot.node] >= 0, f"node `{slot.node}` has no device to share"
+            assert self.gpus_free[slot.node] >= 0, f"node `{slot.node}` has no free device to share"
         if after == 0:
             self.gpus_free[slot.node] += 1
             del given[slot.device]
@@ -331,7 +331,7 @@ class Fleet:
 
 
 def more_than(slots: tuple[Slot, ...], others: tuple[Slot, ...]) -> tuple[Slot, ...]:
-    """Return what slots hold beyond other slots, node by node; shares are never resized."""
+    """Return what slots have beyond other slots, by node; shares are never resized."""
     held = {slot.node: slot.gpus for slot in others}
     return tuple(
         Slot(slot.node, slot.gpus - held.get(slot.node, 0))

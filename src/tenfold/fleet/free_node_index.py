@@ -1,9 +1,8 @@
-"""Nodes alike, by the number of their free GPUs: two levels of bits.
+"""Nodes of one kind by number of free GPUs, as two levels of bitsets.
 
-A bank is cut into blocks of 64 nodes. For each count of free GPUs a block keeps one word of
-nodes with exactly that many free, and a summary keeps one bit for each block whose word is
-not empty. The tightest node is then two find-first-set operations away, for five nodes or
-fifty thousand.
+Nodes are divided into blocks of 64. For each count of free GPUs a block keeps one word of nodes
+with exactly that many free, and a summary has one bit for each block whose word is not empty.
+The tightest node is then two find-first-set operations away, for five nodes or fifty thousand.
 """
 
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ Slots = tuple[Slot, ...]
 
 
 class FreeNodeIndex:
-    """Nodes with the same hardware and tags that can hold one gang together."""
+    """Nodes with the same hardware and tags, which can hold one gang together."""
 
     def __init__(self, size: int, tags: tuple[str, ...] = ()) -> None:
         self.size = size
@@ -30,16 +29,16 @@ class FreeNodeIndex:
         self.exact: list[list[int]] = [[] for _ in range(size + 1)]
         self.summary: list[int] = [0] * (size + 1)
         self.counts: list[int] = [0] * (size + 1)
-        """Open nodes by free GPUs: a quick no, and the reason for it."""
+        """Number of open nodes by free GPUs: a quick rejection, and the reason for it."""
         self.cpus: list[int] = []
         self.memory: list[int] = []
         self.counts_cpus = self.counts_memory = False
         self.given: dict[int, dict[int, int]] = {}
-        """Shared devices: thousandths given by device, by node."""
+        """Shared devices: thousandths in use by device, by node."""
         self._slots: dict[int, dict[int, Slots]] = {}
 
     def add(self, node: Node, *, gpus_free: int, cpus: int, memory: int, is_open: bool) -> int:
-        """Add a node and return its number in the bank."""
+        """Add a node and return its number in the index."""
         number = len(self.names)
         self.names.append(node.id)
         self.free.append(gpus_free)
@@ -56,7 +55,7 @@ class FreeNodeIndex:
         return number
 
     def set_open(self, number: int, is_open: bool) -> None:
-        """Offer a node to new work, or hide it; what it holds stays counted."""
+        """Open a node to new jobs, or hide it; what it holds stays counted."""
         if self.is_open[number] != is_open:
             self.is_open[number] = is_open
             if is_open:
@@ -97,9 +96,9 @@ class FreeNodeIndex:
         return -1
 
     def claim(self, gpus: int) -> Slots | None:
-        """Take the tightest room on one node: what most jobs ask, so all of it in one place.
+        """Claim the tightest node; most jobs take this path, so everything is inlined.
 
-        It is `tightest`, `move` and `slots`, less what each would have to find out again.
+        It is `tightest`, `move` and `slots` without repeated look-ups.
         """
         summary, exact = self.summary, self.exact
         for free in range(gpus, self.size + 1):
@@ -147,7 +146,7 @@ class FreeNodeIndex:
         return sum(self.counts[gpus:])
 
     def slots(self, number: int, gpus: int) -> Slots:
-        """Return the slots of a gang of one, made once for each node and size."""
+        """Return the slots of a single-node gang, created once for each node and size."""
         made = self._slots.get(gpus)
         if made is None:
             made = self._slots[gpus] = {}

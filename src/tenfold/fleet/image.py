@@ -1,8 +1,7 @@
-"""A fleet as one value, to be kept and made into the same fleet again.
+"""A fleet as one value that can be stored and restored.
 
-What follows from the rest is left out: who is awaited by whom stands in the terms of the jobs
-that are not over. Everything else is kept as it is, the order of records included, because
-deciders may see it.
+What can be derived is left out: dependencies are in the terms of unfinished jobs. Everything
+else is kept, including the order of records, because deciders may see it.
 """
 
 from collections.abc import Iterator
@@ -81,7 +80,7 @@ def image_of(fleet: Fleet) -> FleetImage:
 
 
 def fleet_from(image: FleetImage) -> Fleet:
-    """Return the fleet of an image; it goes on as the one that the image was made of."""
+    """Return the fleet of an image; it continues as the original would."""
     fleet = Fleet()
     fleet.version, fleet.ended = image.version, image.ended
     fleet.nodes = {node.id: node for node in image.nodes}

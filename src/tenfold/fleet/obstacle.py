@@ -1,8 +1,8 @@
-"""Why a shape finds no room: what it needs, how much of it there is, and what is in the way.
+"""Why a shape does not fit: what it needs, how much is free, and what blocks it.
 
-Every question is put to the index that places jobs: the shape is claimed with one obstacle
-taken away after the other, and the first without which it fits is the reason. Policies with
-and without quotas ask here, so that both name the same thing by the same code.
+Every check uses the index that places jobs: constraints are dropped one at a time, and the first
+without which the shape fits is the reason. Policies with and without quotas use this, so both
+report the same cause with the same code.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,23 +19,23 @@ from tenfold.model.reason import Reason, Value
 
 
 class FreeCapacity(Struct, frozen=True, kw_only=True):
-    """What a shape needs, and what there is of it on the nodes nearest to holding it."""
+    """What a shape needs, and how much is free on the nodes that come closest."""
 
     nodes_needed: int
     gpus_per_node: float
     nodes_with_room: int
     nodes_alike: int
-    """Nodes of that kind, those that are away or kept included."""
+    """Nodes of that kind, including closed and reserved ones."""
     nodes_away: int
     nodes_kept: int = 0
-    """Nodes that are kept for promises."""
+    """Nodes that are reserved."""
     nodes_in_window: int = 0
-    """Nodes that a window keeps from it now."""
+    """Nodes that a window blocks now."""
     gpus_needed: float
     gpus_free: int
     """Whole GPUs free on open nodes of that kind."""
     domain: str = ""
-    """The domain that comes nearest, where all must stand in one."""
+    """The domain that comes closest, where all members must share one."""
     domain_nodes: int = 0
     domain_nodes_with_room: int = 0
 
@@ -47,9 +47,9 @@ def free_capacity(
     kept: Iterable[NodeId] = (),
     in_window: Iterable[NodeId] = (),
 ) -> FreeCapacity:
-    """Return the counts for the kind of node, among these types, that comes nearest."""
+    """Return the counts for the kind of node, among these types, that comes closest."""
     splits = [split for name in accelerators for split in capacity.splits_in(shape, name)]
-    assert splits, f"shape `{shape.key}` was refused by now"
+    assert splits, f"shape `{shape.key}` never fits and should have been refused"
     split = max(splits, key=lambda each: _with_room(each, shape) / members_of(each))
     node_index, place = split.node_index, capacity.place
     promised = dict.fromkeys(node for node in kept if place[node][0] is node_index)
@@ -77,7 +77,7 @@ def free_capacity(
 
 
 def fits(capacity: TopologyCapacity, shape: Shape, accelerators: Sequence[str]) -> bool:
-    """Return whether there is room for a shape now; nothing is taken."""
+    """Return whether a shape fits now; nothing is allocated."""
     scratch = TopologyScratch(capacity)
     return any(scratch.fits_in(shape, name) for name in accelerators)
 
@@ -85,7 +85,7 @@ def fits(capacity: TopologyCapacity, shape: Shape, accelerators: Sequence[str]) 
 def obstacle_to(
     capacity: TopologyCapacity, shape: Shape, accelerators: Sequence[str], room: FreeCapacity
 ) -> Reason:
-    """Return the first thing in the way of a shape that does not fit."""
+    """Return the first thing that blocks a shape which does not fit."""
     splits = [
         (split.node_index, split)
         for name in accelerators
@@ -115,14 +115,14 @@ def needs(room: FreeCapacity) -> dict[str, Value]:
 
 
 def members_of(split: GangSplit) -> int:
-    """Return how many nodes a gang takes in a bank."""
+    """Return how many nodes a gang needs."""
     return split.members + (split.rest > 0)
 
 
 def _too_few(
     shape: Shape, splits: Sequence[tuple[TopologyNodeIndex, GangSplit]], room: FreeCapacity
 ) -> str:
-    """Return the code of why too few nodes have room."""
+    """Return the reason code for too few nodes that fit."""
     if any(node_index.racks for node_index, _ in splits) and any(
         _is_unfed(node_index, split) for node_index, split in splits
     ):
@@ -136,7 +136,7 @@ def _too_few(
 
 
 def _is_unfed(node_index: TopologyNodeIndex, split: GangSplit) -> bool:
-    """Return whether enough nodes would have room if their racks could feed them."""
+    """Return whether enough nodes would fit if their racks had the power."""
     least = split.gpus or 1
     with_gpus = sum(
         is_open and free >= least
@@ -146,7 +146,7 @@ def _is_unfed(node_index: TopologyNodeIndex, split: GangSplit) -> bool:
 
 
 def _with_room(split: GangSplit, shape: Shape) -> int:
-    """Count open nodes of a bank that could take one member now."""
+    """Count open nodes that could hold one member now."""
     node_index = split.node_index
     if not (shape.milli or shape.cpus_milli or shape.memory_mib):
         return node_index.count_with_free(split.gpus)

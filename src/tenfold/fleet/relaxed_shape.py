@@ -1,4 +1,4 @@
-"""A shape with other wishes about the places of its nodes, to see which wish is in its way."""
+"""Shapes with some placement constraints dropped, to see which constraint blocks them."""
 
 from msgspec.structs import replace
 
@@ -7,7 +7,7 @@ from tenfold.model.job.job import Shape
 
 
 def with_where(shape: Shape, where: PlacementConstraints | None) -> Shape:
-    """Return a shape with other wishes about places."""
+    """Return a shape with other placement constraints."""
     if where is not None and not where.key:
         where = None
     old = shape.where.key if shape.where else ""
@@ -16,19 +16,19 @@ def with_where(shape: Shape, where: PlacementConstraints | None) -> Shape:
 
 
 def without_topology(shape: Shape) -> Shape:
-    """Return a shape whose members need not stand near each other; tags stay."""
+    """Return a shape without topology constraints; tags stay."""
     if shape.where is None:
         return shape
     return with_where(shape, replace(shape.where, within="", how="preferred"))
 
 
 def without_tags(shape: Shape) -> Shape:
-    """Return a shape that does not mind which tags its nodes bear; places stay."""
+    """Return a shape without tag constraints; topology stays."""
     if shape.where is None:
         return shape
     return with_where(shape, replace(shape.where, needs=(), avoids=()))
 
 
 def requires_topology(where: PlacementConstraints | None) -> bool:
-    """Return whether a gang may be turned away because of where its nodes stand."""
+    """Return whether topology constraints can keep a gang from starting."""
     return where is not None and bool(where.within) and where.how in ("required", "balanced")

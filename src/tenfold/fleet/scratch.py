@@ -1,11 +1,11 @@
-"""Tentative changes to an index of free room: each is recorded, so that it can be undone.
+"""Tentative changes to an index of free capacity, recorded so that they can be undone.
 
-A search asks whether a job would fit once others have left by letting them leave on the index
-itself, because a copy of the index costs more than the answer. Changes that may be undone go
-through a `Scratch`; changes that stand go to the index directly and cost nothing more.
+To ask whether a job would fit once others have ended, a search releases them on the index
+itself, because copying the index costs more than the answer. Changes that may be undone go
+through a `Scratch`; permanent changes go to the index directly at no extra cost.
 
-Changes are sums (GPUs free on a node, reasons to hide it), so undoing them newest first leaves
-the index as it was, and one of them may also be undone out of order.
+Changes are sums (free GPUs of a node, reasons to hide it), so undoing them newest first restores
+the index, and a single change may also be undone out of order.
 """
 
 from collections.abc import Callable, Generator
@@ -30,7 +30,7 @@ class Scratch(Generic[Index_co]):
         """None where a change was undone out of order."""
 
     def checkpoint(self) -> int:
-        """Return a mark to roll back to; 0 where nothing is tentative."""
+        """Return a mark to roll back to; 0 if nothing is tentative."""
         return len(self._log)
 
     def rollback(self, to: int = 0) -> None:
@@ -43,13 +43,13 @@ class Scratch(Generic[Index_co]):
                 undo(*given)
 
     def commit(self, to: int = 0) -> None:
-        """Let every change since a checkpoint stand."""
+        """Make every change since a checkpoint permanent."""
         del self._log[to:]
 
     def undo(self, number: int) -> None:
-        """Undo one change, by the number that it was recorded under."""
+        """Undo one change by its number."""
         change = self._log[number]
-        assert change is not None, "a change is undone once"
+        assert change is not None, "a change can be undone only once"
         self._log[number] = None
         undo, given = change
         undo(*given)
@@ -64,27 +64,27 @@ class Scratch(Generic[Index_co]):
             self.rollback(mark)
 
     def allocate(self, slots: Slots, shape: Shape) -> int:
-        """Take these very slots, and return the number of the change."""
+        """Allocate these exact slots, and return the number of the change."""
         self.capacity.take(slots, shape)
         return self.record(self.capacity.give, slots, shape)
 
     def release(self, slots: Slots, shape: Shape) -> int:
-        """Give slots back, and return the number of the change."""
+        """Release slots, and return the number of the change."""
         self.capacity.give(slots, shape)
         return self.record(self.capacity.take, slots, shape)
 
     def claim(self, shape: Shape) -> Slots | None:
-        """Take the best room for a whole gang, or return None and take nothing."""
+        """Claim the best slots for a whole gang, or return None."""
         return self.claimed(self.capacity.claim(shape), shape)
 
     def claimed(self, slots: Slots | None, shape: Shape) -> Slots | None:
-        """Record that slots, if any were found, have just been taken."""
+        """Record that slots, if any, have just been claimed."""
         if slots is not None:
             self.pipeline(slots, shape)
         return slots
 
     def pipeline(self, slots: Slots, shape: Shape) -> int:
-        """Record that slots have just been taken for a start that cannot be ordered yet."""
+        """Record that slots have just been claimed for a start that cannot be ordered yet."""
         return self.record(self.capacity.give, slots, shape)
 
     def record(self, undo: Callable[..., object], *given: object) -> int:

@@ -1,4 +1,4 @@
-"""What deciders may see of a fleet: everything, and nothing that changes it."""
+"""What deciders may read of a fleet: everything, with no way to change it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -20,14 +20,14 @@ from tenfold.model.units import Millis
 
 
 def job_ref(view: "FleetView", job_id: JobId) -> JobRef:
-    """Return a job as a reason names it; whose a job is that is over, the fleet has forgotten."""
+    """Return a job as reasons name it; the team of a finished job is no longer known."""
     held = view.running.get(job_id) or view.orders.get(job_id)
     job = view.pending.get(job_id) if held is None else held.job
     return JobRef(job_id, None if job is None else job.team)
 
 
 class FleetView(Protocol):
-    """What a decider may see. It has no method that changes anything."""
+    """What a decider may read. It has no method that changes anything."""
 
     @property
     def version(self) -> int:
@@ -41,12 +41,12 @@ class FleetView(Protocol):
 
     @property
     def states(self) -> Mapping[NodeId, NodeState]:
-        """Whether a node may take work."""
+        """Whether a node accepts new jobs."""
         ...
 
     @property
     def gpus_free(self) -> Mapping[NodeId, int]:
-        """Whole devices that nobody holds a part of."""
+        """Whole devices that are free."""
         ...
 
     @property
@@ -61,12 +61,12 @@ class FleetView(Protocol):
 
     @property
     def shares(self) -> Mapping[NodeId, tuple[tuple[int, int], ...]]:
-        """Devices that are shared, as (device, thousandths given)."""
+        """Shared devices, as (device, thousandths in use)."""
         ...
 
     @property
     def pending(self) -> Mapping[JobId, Job]:
-        """Jobs that wait."""
+        """Pending jobs."""
         ...
 
     @property
@@ -81,32 +81,32 @@ class FleetView(Protocol):
 
     @property
     def past(self) -> Mapping[JobId, PriorRuns]:
-        """Earlier runs of jobs that are not over."""
+        """Earlier runs of unfinished jobs."""
         ...
 
     @property
     def reservations(self) -> Mapping[JobId, BackfillReservation]:
-        """Waiting gangs for which nodes are kept, the oldest promise first."""
+        """Pending gangs with reserved nodes, the oldest reservation first."""
         ...
 
     @property
     def idle(self) -> Mapping[JobId, Millis]:
-        """Running sessions without anything to do, and since when."""
+        """Running jobs that are idle, and since when."""
         ...
 
     @property
     def evictions(self) -> Sequence[Millis]:
-        """When jobs were last told to stop for others, oldest first."""
+        """When jobs were last preempted, oldest first."""
         ...
 
     @property
     def fates(self) -> Mapping[JobId, JobStatus]:
-        """How jobs ended that others, which are not over, come after."""
+        """How jobs ended that unfinished jobs depend on."""
         ...
 
     @property
     def failure_log(self) -> FailureLog:
-        """What went wrong lately, by node and by job; to be read, and copied to be changed."""
+        """Recent failures by node and by job; read-only, copy it to change it."""
         ...
 
     @property
@@ -116,5 +116,5 @@ class FleetView(Protocol):
 
     @property
     def ended(self) -> int:
-        """How many jobs are over."""
+        """How many jobs have finished."""
         ...

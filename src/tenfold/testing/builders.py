@@ -22,7 +22,7 @@ def nodes(
     memory_gib: int = 0,
     name: str = "n",
 ) -> list[Node]:
-    """Return nodes alike; CPUs and memory of 0 are not counted."""
+    """Return identical nodes; CPUs and memory of 0 are not counted."""
     return [
         Node(
             id=NodeId(f"{name}{number}"),
@@ -38,7 +38,7 @@ def nodes(
 
 
 def in_domains(members: Iterable[Node], per: Mapping[Level, int]) -> list[Node]:
-    """Return nodes cut into domains of so many each, by level: `{"rack": 4, "leaf": 8}`."""
+    """Return nodes divided into domains of a size per level: `{"rack": 4, "leaf": 8}`."""
 
     def domain(level: Level, number: int) -> str:
         return f"{level}-{number // per[level]}" if level in per else ""
@@ -64,7 +64,7 @@ def job(
     per_node: int | None = None,
     team: str = "",
 ) -> Job:
-    """Return the job admitted as `number`."""
+    """Return the job submitted as `number`."""
     return Job(
         id=JobId(f"job-{number}"),
         shape=shape_of(gpus, gpus_per_node=per_node),
@@ -76,7 +76,7 @@ def job(
 
 
 def fleet(members: Iterable[Node], *jobs: Job) -> Fleet:
-    """Return nodes that are up and empty, and jobs that wait."""
+    """Return a fleet of nodes that are up and empty, and pending jobs."""
     made = Fleet()
     made.apply_all([NodeJoined(Millis(0), node) for node in members])
     made.apply_all([JobSubmitted(one.submitted_ms, one) for one in jobs])

@@ -1,4 +1,4 @@
-"""Run a policy on a small fleet in virtual time, with every invariant of the fleet checked."""
+"""Run a policy on a small fleet in virtual time, and check every invariant of the fleet."""
 
 from collections.abc import Iterable, Sequence
 
@@ -32,15 +32,15 @@ class PolicyRun(Struct, frozen=True):
     fleet: Fleet
 
     def starts_s(self, job: Job) -> list[float]:
-        """Return when a job started, once for each time that it did."""
+        """Return each time at which a job started."""
         return self._times_s(JobStarted, job)
 
     def stops_s(self, job: Job) -> list[float]:
-        """Return when a job was stopped before it was done."""
+        """Return each time at which a job was stopped before it completed."""
         return self._times_s(JobStopped, job)
 
     def end_s(self, job: Job) -> float | None:
-        """Return when a job was done; None where it never was."""
+        """Return when a job completed; None if it never did."""
         return next(iter(self._times_s(JobEnded, job)), None)
 
     def is_refused(self, job: Job) -> bool:
@@ -73,8 +73,8 @@ def run_policy(
 ) -> PolicyRun:
     """Run jobs, each with a duration, until all are done, nothing more can happen, or `until_s`.
 
-    Raises `AssertionError` where an order of the policy breaks an invariant: more GPUs given
-    than there are, a job in two places, a gang that is not whole.
+    Raises `AssertionError` where an order of the policy breaks an invariant: too many GPUs
+    allocated, a job in two states, an incomplete gang.
     """
     fleet, journal = Fleet(), _Events()
     world = SimWorld(

@@ -37,7 +37,7 @@ def test_record_check_list_show(run, tmp_path: Path):
     assert run("check", "llm", "--in", good)[0] == 0
     status, out, _ = run("check", "llm", "--in", slow)
     assert status == 1
-    assert out.startswith("ALARM llm: 40% slower: 0.701 s a step, was 0.501 s")
+    assert out.startswith("ALARM llm: 40% slower: 0.701 s per step, was 0.501 s")
     assert run("check", "llm", "--in", slow, "--slower-by", "0.5")[0] == 0
     assert "llm" in run("list")[1]
     assert "after the upgrade" in run("show", "llm")[1]

@@ -59,7 +59,7 @@ def test_a_doctored_run_ends_with_status_1_and_the_first_difference(
     assert found["same"] is False
     assert main(["replay", str(run)]) == 1
     said = capsys.readouterr().out
-    assert "the record would start `tune` on `h100-2`, the replay start `tune` on `h100-1`" in said
+    assert "recorded: start `tune` on `h100-2`; replayed: start `tune` on `h100-1`" in said
     assert "seen: 2 waiting, 0 starting, 0 running, 16 GPUs free on 2 nodes" in said
 
 

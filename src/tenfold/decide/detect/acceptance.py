@@ -1,9 +1,9 @@
-"""Whether a node behaves like the nodes it joins.
+"""Whether a new node performs like the nodes of its pool.
 
 A job that spans nodes runs at the speed of the slowest, so one slow node costs the whole gang.
-Each figure is held against the median of the pool, which a few odd nodes do not move. What is
-far below it is refused; what is far above it is taken, and noted: then it is the pool, or its
-record, that is odd.
+Each figure is compared with the median of the pool, which a few odd nodes do not move. A figure
+far below it fails the node; one far above it is accepted and noted, since then the pool or its
+record is odd.
 """
 
 from collections.abc import Sequence
@@ -27,37 +27,37 @@ from tenfold.model.ids import NodeId
 from tenfold.model.reason import Causes, Reason, Value
 
 DISK = "disk-"
-"""How the names of figures begin that a disk gives."""
+"""Prefix of the names of disk figures."""
 SPREADS = 3.0
-"""How many times its own noise a pool may be missed by: normal noise is within, 999 in 1,000."""
+"""Allowed deviation in multiples of the pool's noise: 999 in 1,000 normal values are within."""
 ALLOWED_MOST = 0.9
-"""However much a pool scatters, a tenth of its speed is not alike."""
+"""However noisy a pool is, a tenth of its speed never passes."""
 
 
 class AcceptanceRule(Struct, frozen=True, kw_only=True):
     """How far below its pool a node may be. All three are assumptions, not facts."""
 
     band: float = 0.2
-    """For compute and memory: several times what alike nodes differ by."""
+    """For compute and memory: several times what equal nodes differ by."""
     disk_band: float = 0.5
-    """For disks, whose figures scatter far more from one minute to the next."""
+    """For disks, whose figures vary far more from one minute to the next."""
     spreads: float = SPREADS
-    """A pool that scatters by more than its band allows widens it: so many times its noise."""
+    """A noisy pool widens its band: to this many times its noise."""
 
 
 def check_rule(rule: AcceptanceRule, field: str) -> None:
-    """Raise where a band is not a share of the median."""
+    """Raise if a band is not a share of the median."""
     if not (0 < rule.band < 1 and 0 < rule.disk_band < 1):
         raise InputError(
             "bad-number",
-            f"the band is {rule.band:g}",
-            "give a share between 0 and 1: 0.2 refuses what is more than 20% slower",
+            f"the band must be between 0 and 1, got {rule.band:g}",
+            "0.2 refuses nodes that are more than 20% slower",
             field=field,
         )
 
 
 def acceptance_rule(band: float) -> AcceptanceRule:
-    """Return the rule with another band; disks are never held to a narrower one than CPUs."""
+    """Return the rule with another band; the disk band is never narrower than that."""
     rule = AcceptanceRule(band=band, disk_band=max(band, AcceptanceRule().disk_band))
     check_rule(rule, "--acceptance-band")
     return rule
@@ -66,7 +66,7 @@ def acceptance_rule(band: float) -> AcceptanceRule:
 def judge_node(
     node_id: NodeId, test: NodeTest, peers: Sequence[Peer], rule: AcceptanceRule
 ) -> NodeVerdict:
-    """Return whether a node is taken; `peers` are those of its pool, or itself before."""
+    """Return whether a node is accepted; `peers` are its pool, or its own earlier tests."""
     if not test.figures:
         reason = Reason(FAILED, {"cause": Causes(test.unmeasured[:1])} if test.unmeasured else {})
         return NodeVerdict(is_accepted=False, basis="none", nodes=0, reason=reason)
@@ -98,7 +98,7 @@ def judge_node(
 def _compare(
     figures: Sequence[Figure], peers: Sequence[Peer], rule: AcceptanceRule
 ) -> list[Compared]:
-    """Return every figure that the node or its pool has, the node's first."""
+    """Return every figure of the node or its pool, the node's first."""
     own = {figure.name: figure for figure in figures}
     pool: dict[str, list[Figure]] = {}
     for peer in peers:

@@ -1,8 +1,8 @@
-"""When a job idles: it used next to nothing of what it holds, for a while.
+"""When a job is idle: its usage stays near zero for some time.
 
-Who pauses for a minute does not idle, and one look that found nothing says little. So use must
-stay below a threshold for the whole while, and must rise well above it to count as use again.
-Looks that were missed prove nothing: after a gap the while begins anew.
+A pause of a minute is not idle, and a single low sample says little. So usage must stay below a
+threshold for the whole period, and must rise well above it to count as busy again. Missed
+samples prove nothing: after a gap the period starts again.
 """
 
 from typing import Literal
@@ -15,7 +15,7 @@ from tenfold.model.units import MINUTE, SECOND, Millis
 IdleChange = Literal["idles", "is-used"]
 AFTER_S_MOST = 366 * 86_400
 BELOW_PERCENT_MOST = 50
-"""Use counts again at twice the threshold, which must be there to be reached."""
+"""Busy again means twice the threshold, which must be reachable."""
 
 
 class IdleRule(Struct, frozen=True, kw_only=True):
@@ -23,27 +23,27 @@ class IdleRule(Struct, frozen=True, kw_only=True):
 
     is_on: bool = True
     idle_milli: int = 50
-    """Thousandths of its GPUs, or of one CPU where it has none that can be asked: less is idle."""
+    """Thousandths of its GPUs, or of one CPU if it has no measurable GPUs: less is idle."""
     busy_milli: int = 100
-    """As much or more is use, where it idled before."""
+    """As much or more is busy, for a job that was idle."""
     after_ms: Millis = Millis(15 * MINUTE)
-    """For how long use must stay below."""
+    """For how long usage must stay below."""
     gap_ms_most: Millis = Millis(2 * MINUTE)
-    """Looks that lie further apart do not belong together."""
+    """Samples further apart than this do not count as one period."""
 
 
 class IdleWatch(Struct, frozen=True):
-    """What is kept of one attempt from look to look."""
+    """What is kept of one attempt between samples."""
 
     seen_ms: Millis
     below_ms: Millis | None
-    """Since when every look found it below the threshold; None where the last did not."""
+    """Since when every sample was below the threshold; None if the last was not."""
 
 
 def observe(
     before: IdleWatch | None, use_milli: int, now_ms: Millis, rule: IdleRule, *, idles: bool
 ) -> IdleWatch:
-    """Return the watch after one more look; `idles` is what is believed of the job so far."""
+    """Return the watch after another sample; `idles` is whether the job counts as idle so far."""
     if use_milli >= (rule.busy_milli if idles else rule.idle_milli):
         return IdleWatch(now_ms, None)
     is_new = before is None or now_ms - before.seen_ms > rule.gap_ms_most
@@ -55,9 +55,9 @@ def observe(
 def idle_change(
     watch: IdleWatch, rule: IdleRule, own_ms: Millis | None, *, idles: bool
 ) -> IdleChange | None:
-    """Return what is to be told of a job after a look; None where it goes on as it was.
+    """Return how a job's idle state changes after a sample; None if it does not.
 
-    `own_ms` is how long the job itself allows; it can only be less than the rule's.
+    `own_ms` is the job's own limit; it can only shorten the rule's.
     """
     if idles:
         return "is-used" if watch.below_ms is None else None
@@ -67,19 +67,19 @@ def idle_change(
 
 
 def idle_rule_of(after_s: float, below_percent: float) -> IdleRule:
-    """Return the rule for seconds and percent as people give them; 0 seconds turns it off."""
+    """Return the rule for seconds and percent from the command line; 0 seconds turns it off."""
     if not 0 <= after_s <= AFTER_S_MOST:
         raise InputError(
             "wrong-value",
-            f"--idle-after is {after_s:g} seconds",
-            "give a time up to a year, or 0 to flag nothing",
+            f"`--idle-after` must be from 0 to {AFTER_S_MOST:,} seconds, got {after_s:g}",
+            "0 turns idle detection off",
             field="--idle-after",
         )
     if not 0 < below_percent <= BELOW_PERCENT_MOST:
         raise InputError(
             "wrong-value",
-            f"--idle-below is {below_percent:g} percent",
-            f"give a number above 0 and up to {BELOW_PERCENT_MOST}",
+            f"`--idle-below` must be above 0, at most {BELOW_PERCENT_MOST}, got {below_percent:g}",
+            "it is a percentage of GPU use, below which a job counts as idle",
             field="--idle-below",
         )
     milli = max(1, round(below_percent * 10))

@@ -1,8 +1,8 @@
-"""Judge a kernel summary against a baseline: the same calls, at their new speed.
+"""Compare a kernel summary with a baseline: the same calls, at their new speed.
 
-Two profiles seldom hold equally many steps, so sums are not compared. Each kernel's new
-median is taken as often as the baseline called it, which is the time of the same work
-now. A summary keeps no single call, so significance rests on the deviations it states.
+Two profiles seldom have the same number of steps, so totals are not compared. Each kernel's new
+median is multiplied by the baseline's number of calls, which gives the time of the same work
+now. A summary has no single calls, so significance is based on the deviations it states.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from tenfold.decide.detect.verdict import AlarmRule, Comparison, Judgement, outc
 from tenfold.model.baseline import PARTS, Kernel, Kernels
 
 SHARED_MIN = 0.5
-"""Where fewer of the baseline's seconds are in kernels of both, there is no verdict."""
+"""Below this share of the baseline's time in common kernels, there is no verdict."""
 NAMED_MAX = 5
 Pair = tuple[Kernel, Kernel]
 
@@ -80,12 +80,12 @@ def _sentence(whole: Comparison, worst: Sequence[Comparison], rule: AlarmRule) -
     figures = f"{whole.now:.4g} s for the same calls, was {whole.before:.4g} s"
     match whole.outcome:
         case "slower":
-            named = f"; most by `{worst[0].part}`" if worst else ""
+            named = f"; mostly `{worst[0].part}`" if worst else ""
             return f"kernels {percent(whole.change)}: {figures}{named}"
         case "faster":
             return f"kernels {percent(whole.change)}: {figures}; record it as the new baseline"
         case "unclear":
-            return f"kernels {percent(whole.change)}, but not beyond noise: {figures}"
+            return f"kernels {percent(whole.change)}, but within noise: {figures}"
         case "same":
             return f"kernels within {rule.slower_by:.0%} of the baseline: {figures}"
 
@@ -96,7 +96,7 @@ def _strangers(shared: float) -> Judgement:
         outcome="unclear",
         slower_part=None,
         sentence=(
-            f"kernels of both profiles hold {shared:.0%} of the baseline's time, "
+            f"the profiles share kernels for only {shared:.0%} of the baseline's time, "
             "too little to compare; record a new baseline"
         ),
         comparisons=(),
@@ -108,6 +108,6 @@ def _notes(before: Kernels, now: Kernels, shared: float) -> tuple[str, ...]:
     if old == new:
         return ()
     return (
-        f"kernels in one of the profiles only: {len(old ^ new)}; "
-        f"those of both hold {shared:.0%} of the baseline's time",
+        f"{len(old ^ new)} kernels are in only one profile; "
+        f"common kernels cover {shared:.0%} of the baseline's time",
     )

@@ -1,10 +1,9 @@
 """Order statistics for noisy timings: medians, their spread, and exact tests of a shift.
 
-Timings have long tails and no known distribution, so nothing here supposes one. The rank
-test is exact, ties included: it counts the ways in which the values could have been
-dealt to the two samples. What a reader would get wrong: neighbouring steps are alike (a
-busy disk slows several in a row), and a rank test that took each for a witness of its
-own would cry wolf. `blocks` therefore makes one witness of each stretch of steps.
+Timings have long tails and no known distribution, so none is assumed. The rank test is exact,
+including ties: it counts the ways in which the values could be divided between the two samples.
+Neighbouring steps are not independent (a busy disk slows several in a row), and a rank test on
+single steps would raise false alarms. `blocks` therefore makes one value of each block of steps.
 """
 
 from collections.abc import Sequence
@@ -14,32 +13,32 @@ from math import comb
 import numpy as np
 
 BLOCKS_MAX = 30
-"""Two samples of so many count at most C(60, 30) deals, which an int64 holds."""
+"""Two samples of this size have at most C(60, 30) divisions, which fits an int64."""
 DEVIATIONS_PER_MAD = 1.4826
-"""Makes the median absolute deviation of normal noise its standard deviation."""
+"""Scales the median absolute deviation of normal noise to its standard deviation."""
 Ranks = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 def median(values: Sequence[float]) -> float:
-    """Return the middle value."""
+    """Return the median."""
     return float(np.median(np.asarray(values, dtype=np.float64)))
 
 
 def noise(values: Sequence[float]) -> float:
-    """Return the spread about the median as a standard deviation, blind to outliers."""
+    """Return the spread about the median as a standard deviation, robust to outliers."""
     array = np.asarray(values, dtype=np.float64)
     return float(np.median(np.abs(array - np.median(array)))) * DEVIATIONS_PER_MAD
 
 
 def blocks(values: Sequence[float]) -> list[float]:
-    """Return the medians of at most 30 stretches of a run, in order."""
+    """Return the medians of at most 30 blocks of a run, in order."""
     count = min(BLOCKS_MAX, len(values))
     edges = [at * len(values) // count for at in range(count + 1)] if count else []
     return [median(values[start:end]) for start, end in pairwise(edges)]
 
 
 def chance_of_larger(before: Sequence[float], now: Sequence[float]) -> float:
-    """Return how likely `now` would rank as high or higher if nothing had changed.
+    """Return the probability that `now` ranks as high or higher if nothing had changed.
 
     The exact one-sided rank-sum test, by permutation.
     """
@@ -49,7 +48,7 @@ def chance_of_larger(before: Sequence[float], now: Sequence[float]) -> float:
     ranks = _doubled_ranks(np.asarray([*before, *now], dtype=np.float64))
     drawn = len(now)
     seen = int(ranks[len(before) :].sum())
-    # ways[k, s]: how many choices of k values have the doubled ranks s in sum.
+    # ways[k, s]: how many choices of k values have doubled ranks that sum to s.
     ways = np.zeros((drawn + 1, int(ranks.sum()) + 1), dtype=np.int64)
     ways[0, 0] = 1
     for rank in ranks.tolist():
@@ -58,13 +57,13 @@ def chance_of_larger(before: Sequence[float], now: Sequence[float]) -> float:
 
 
 def chance_of_signs(larger: int, smaller: int) -> float:
-    """Return how likely so many pairs or more would have grown by the toss of a coin."""
+    """Return the probability that this many pairs or more grew by chance alone."""
     pairs = larger + smaller
     return sum(comb(pairs, count) for count in range(larger, pairs + 1)) / 2**pairs
 
 
 def _doubled_ranks(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Ranks:
-    """Return twice the rank of each value; equal values share the middle of theirs."""
+    """Return twice the rank of each value; equal values share their mean rank."""
     ordered = np.sort(values)
     first = np.searchsorted(ordered, values, side="left")
     last = np.searchsorted(ordered, values, side="right")

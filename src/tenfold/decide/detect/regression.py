@@ -1,9 +1,9 @@
-"""Judge the steps of a run against a baseline: slower or not, and by which part.
+"""Compare the steps of a run with a baseline: slower or not, and because of which part.
 
-An alarm needs three things at once: the median step grew by the rule's share, by more
-than the baseline's own noise, and an exact rank test says that chance is no explanation.
-Parts are judged the same way, but only the whole step rings the alarm: communication
-that doubles under compute costs nobody anything.
+An alarm needs three things: the median step grew by the rule's share, by more than the
+baseline's own noise, and an exact rank test rules out chance. Parts are compared in the same
+way, but only the whole step raises the alarm: communication that doubles while hidden behind
+compute costs nothing.
 """
 
 from collections.abc import Sequence
@@ -17,10 +17,10 @@ from tenfold.decide.detect.verdict import AlarmRule, Comparison, Judgement, outc
 from tenfold.model.baseline import PARTS, Kernels, Measured, Part, Steps, Transfers
 
 STEPS_MIN = 8
-"""Fewer cannot be told from chance at 1%: 8 against 8 deal in 12,870 ways."""
+"""Fewer cannot be distinguished from chance at 1%: 8 and 8 divide in 12,870 ways."""
 REST = "rest"
 FELT_MIN = 0.01
-"""Share of the step below which a change of one part is not worth a word."""
+"""Changes of one part below this share of the step are not reported."""
 
 
 def judge(before: Measured, now: Measured, rule: AlarmRule) -> Judgement:
@@ -33,11 +33,11 @@ def judge(before: Measured, now: Measured, rule: AlarmRule) -> Judgement:
         case Kernels(), Kernels():
             return judge_kernels(before, now, rule)
         case _:
-            raise AssertionError("only like is compared with like")
+            raise AssertionError("only measurements of one kind are compared")
 
 
 def judge_steps(before: Steps, now: Steps, rule: AlarmRule) -> Judgement:
-    """Compare the steps of two runs, the whole first and then its parts."""
+    """Compare the steps of two runs, first the whole and then its parts."""
     whole = _compare("step", before.step_s, now.step_s, rule)
     shared: list[Part] = [part for part in PARTS if part in before.parts_s and part in now.parts_s]
     parts = [_compare(part, before.parts_s[part], now.parts_s[part], rule) for part in shared]
@@ -77,7 +77,7 @@ def _compare(
 
 
 def _rest(steps: Steps, parts: Sequence[Part]) -> list[float]:
-    """Return what no part accounts for; none where parts overlap and exceed the step."""
+    """Return what no part accounts for; zero where parts overlap and exceed the step."""
     seconds = [steps.parts_s[part] for part in parts]
     return [
         max(0.0, whole - sum(spent)) for whole, *spent in zip(steps.step_s, *seconds, strict=True)
@@ -85,14 +85,14 @@ def _rest(steps: Steps, parts: Sequence[Part]) -> list[float]:
 
 
 def _weighed(part: Comparison, whole: Comparison) -> Comparison:
-    """Return a part whose change counts only where the step could feel it."""
+    """Return a part whose change counts only if it affects the step."""
     if abs(part.now - part.before) >= FELT_MIN * whole.before:
         return part
     return replace(part, outcome="same")
 
 
 def _slower_part(whole: Comparison, parts: Sequence[Comparison]) -> str | None:
-    """Return the part that added the most seconds, where it is surely slower."""
+    """Return the part that added the most time, if it is significantly slower."""
     if whole.outcome != "slower":
         return None
     slower = [one for one in parts if one.outcome == "slower"]
@@ -103,18 +103,18 @@ def _slower_part(whole: Comparison, parts: Sequence[Comparison]) -> str | None:
 def _sentence(
     whole: Comparison, slower_part: str | None, parts: Sequence[Comparison], rule: AlarmRule
 ) -> str:
-    figures = f"{whole.now:.4g} s a step, was {whole.before:.4g} s"
+    figures = f"{whole.now:.4g} s per step, was {whole.before:.4g} s"
     match whole.outcome:
         case "slower":
             blame = ""
             if slower_part is not None:
                 one = next(part for part in parts if part.part == slower_part)
-                blame = f"; {slower_part} took {one.now - one.before:.4g} s of it"
+                blame = f"; {slower_part} accounts for {one.now - one.before:.4g} s"
             return f"{percent(whole.change)}: {figures}{blame}"
         case "faster":
             return f"{percent(whole.change)}: {figures}; record it as the new baseline"
         case "unclear":
-            return f"{percent(whole.change)}, but not beyond noise: {figures}; take more steps"
+            return f"{percent(whole.change)}, but within noise: {figures}; measure more steps"
         case "same":
             return f"within {rule.slower_by:.0%} of the baseline: {figures}"
 
@@ -123,4 +123,4 @@ def _notes(before: Steps, now: Steps) -> tuple[str, ...]:
     lost = [part for part in PARTS if (part in before.parts_s) != (part in now.parts_s)]
     if not lost:
         return ()
-    return (f"not compared, being in one of the runs only: {', '.join(lost)}",)
+    return (f"not compared (in only one run): {', '.join(lost)}",)

@@ -1,8 +1,8 @@
-"""Judge a network test against a baseline, size by size.
+"""Compare a network test with a baseline, size by size.
 
-Small transfers show delay and large ones bandwidth, and either may break alone, so they
-are judged apart: a size counts as large where the baseline reached half of its best bus
-bandwidth. Sizes are paired with themselves and a sign test is taken over the pairs.
+Small transfers show latency and large ones bandwidth, and either may degrade alone, so they are
+compared separately: a size is large if the baseline reached half of its best bus bandwidth
+there. Sizes are paired with themselves, and a sign test runs over the pairs.
 """
 
 from collections.abc import Sequence
@@ -38,12 +38,12 @@ def judge_transfers(before: Transfers, now: Transfers, rule: AlarmRule) -> Judge
         slower_part=worst.part if worst is not None and slower else None,
         sentence=_sentence(worst, now.operation, rule),
         comparisons=tuple(bands),
-        notes=(f"timings whose size is in one of the tests only: {left_out}",) if left_out else (),
+        notes=(f"not compared (size in only one test): {left_out} timings",) if left_out else (),
     )
 
 
 def _pairs(before: Transfers, now: Transfers) -> list[Pair]:
-    """Return timings of one size and place in both tests; a repeated one by its turn."""
+    """Return timings of the same size and place in both tests; repeats are paired in order."""
     waiting: dict[tuple[int, bool], list[Transfer]] = {}
     for one in before.transfers:
         waiting.setdefault((one.size_bytes, one.in_place), []).append(one)
@@ -90,7 +90,7 @@ def _sentence(worst: Comparison | None, operation: str, rule: AlarmRule) -> str:
             return f"{name}{worst.part}: {percent(worst.change)}, {figures}"
         case "unclear":
             return (
-                f"{name}{worst.part}: {percent(worst.change)}, but not beyond noise, "
+                f"{name}{worst.part}: {percent(worst.change)}, but within noise, "
                 f"{figures}; test more sizes"
             )
         case "same":

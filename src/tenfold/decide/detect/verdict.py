@@ -1,4 +1,4 @@
-"""What a comparison with a baseline says, and the rule it follows."""
+"""The result of a comparison with a baseline, and the rule behind it."""
 
 from typing import Literal
 
@@ -9,12 +9,12 @@ Unit = Literal["s", "us", "GB/s"]
 
 
 class AlarmRule(Struct, frozen=True, kw_only=True):
-    """When slower is too slow: by how much, and how sure. Both are choices, not facts."""
+    """When slower is too slow: by how much, and how certain. Both are choices, not facts."""
 
     slower_by: float = 0.05
-    """Share by which the time must have grown; smaller changes are not worth a call."""
+    """Share by which the time must have grown; smaller changes are ignored."""
     chance: float = 0.01
-    """How likely chance alone may explain what is called a change."""
+    """The highest probability of chance at which something counts as a change."""
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
@@ -28,12 +28,12 @@ class Comparison(Struct, frozen=True, kw_only=True):
     noise: float
     """Spread of the baseline as a share of it."""
     chance: float
-    """How likely the change, in its direction, is without a cause."""
+    """Probability of the change, in its direction, without a cause."""
     outcome: Outcome
 
 
 class Judgement(Struct, frozen=True, kw_only=True):
-    """The answer: an alarm or none, the sentence that says why, and the parts."""
+    """The result: an alarm or none, a sentence that explains it, and the parts."""
 
     alarm: bool
     outcome: Outcome
@@ -46,9 +46,9 @@ class Judgement(Struct, frozen=True, kw_only=True):
 def outcome_of(change: float, noise: float, chance: float, rule: AlarmRule) -> Outcome:
     """Return what a change is: large enough, above the noise, and not by chance.
 
-    Faster is judged by the same bounds, so that noise is no better news than bad news.
+    Improvements must pass the same thresholds, so noise is not reported as good news either.
     """
-    # What was halved had been twice as slow: 50% faster is 100% slower, seen from there.
+    # Halving the time reverses a doubling: 50% faster is 100% slower in the other direction.
     bound = rule.slower_by if change >= 0 else rule.slower_by / (1.0 + rule.slower_by)
     if abs(change) < bound:
         return "same"
@@ -58,7 +58,7 @@ def outcome_of(change: float, noise: float, chance: float, rule: AlarmRule) -> O
 
 
 def percent(change: float) -> str:
-    """Return a change as people say it: `12% slower`, `3.1% faster`."""
+    """Return a change as text: `12% slower`, `3.1% faster`."""
     size = abs(change)
     figure = f"{size:.0%}" if size >= 0.1 else f"{size:.1%}"
     return f"{figure} {'slower' if change > 0 else 'faster'}"

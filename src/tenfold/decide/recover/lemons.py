@@ -1,9 +1,9 @@
-"""Which nodes keep failing jobs, and are to take no more.
+"""Which nodes keep failing jobs and should be cordoned.
 
-A job that fails wherever it runs is at fault itself, and so is a person whose jobs all fail.
-A node is at fault where jobs that have nothing to do with each other fail there, nothing has
-run to its end there since, and elsewhere in its pool things go well. What decides is only the
-record of the fleet and the time, so a controller that comes back judges as the one before.
+A job that fails wherever it runs is at fault itself, and so is a user whose jobs all fail. A node
+is at fault if unrelated jobs fail there, nothing has completed there since, and its pool is fine
+otherwise. The result depends only on the record of the fleet and the time, so a restarted
+controller decides the same.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,29 +19,29 @@ from tenfold.model.reason import Causes, JobRef, NodeRef, Reason
 from tenfold.model.units import HOUR, Millis
 
 NAMED_MOST = 4
-"""Failures that a reason names."""
+"""How many failures a reason lists."""
 
 
 class CordonThresholds(Struct, frozen=True, kw_only=True):
-    """When a node is blamed. The figures are assumptions: no source gives them for all fleets."""
+    """When to cordon a node. The figures are assumptions: no source gives them for all fleets."""
 
     is_on: bool = True
     causes_least: int = 2
-    """Failures that have nothing to do with each other."""
+    """How many unrelated failures it takes."""
     window_ms: Millis = Millis(24 * HOUR)
     """For how long a failure counts."""
     times_pool: int = 3
     """How many times the failures of an average node of its pool."""
     share_milli_most: int = 100
-    """Thousandths of all nodes that may be out of use for this at once, but one at least."""
+    """Thousandths of all nodes that may be cordoned for this at once, but at least one."""
 
 
 def nodes_to_cordon(
     view: FleetView, failure_log: FailureLog, now_ms: Millis, rule: CordonThresholds
 ) -> list[tuple[NodeId, Reason]]:
-    """Return the nodes to be cordoned now, the worst first, each with its reason.
+    """Return the nodes to cordon now, the worst first, each with its reason.
 
-    `failure_log` is that of the view, or what it will be once facts on their way are applied.
+    `failure_log` is that of the view, or what it will be once pending events are applied.
     """
     room = cordons_left(view, failure_log, rule)
     if room <= 0 or not rule.is_on or not failure_log.failures:
@@ -61,7 +61,7 @@ def nodes_to_cordon(
 
 
 def cordons_left(view: FleetView, failure_log: FailureLog, rule: CordonThresholds) -> int:
-    """Return how many more nodes may be taken out of use."""
+    """Return how many more nodes may be cordoned."""
     out = sum(view.states.get(node) == "cordoned" for node in failure_log.blamed)
     return max(1, len(view.nodes) * rule.share_milli_most // 1_000) - out
 
@@ -79,9 +79,9 @@ def _recent(
 def _held_against(
     recent: Mapping[NodeId, tuple[NodeFailure, ...]],
 ) -> dict[NodeId, tuple[NodeFailure, ...]]:
-    """Leave out jobs that failed on other nodes too: those are at fault themselves.
+    """Leave out jobs that failed on other nodes too: they are at fault themselves.
 
-    One that ran to its end after all was not: it met more than one bad node.
+    A job that completed in the end was not: it met more than one bad node.
     """
     nodes_of: dict[str, dict[NodeId, None]] = {}
     for node, failures in recent.items():
@@ -94,11 +94,11 @@ def _held_against(
 
 
 def _causes(failures: Iterable[NodeFailure]) -> int:
-    """Count failures that have nothing to do with each other.
+    """Count unrelated failures.
 
-    A command that exits may be wrong, and its owner's next one wrong in the same way: all of
-    those count as one. A job that ran to its end elsewhere was not wrong, and neither is one
-    that did not exit by itself.
+    A command that exits may be wrong, and its owner's next one wrong in the same way: all of those
+    count as one. A job that completed elsewhere was not wrong, and neither is one that did not exit
+    by itself.
     """
     causes: dict[tuple[str, str], None] = {}
     for one in failures:
@@ -116,7 +116,7 @@ def _stands_out(
     held: Mapping[NodeId, tuple[NodeFailure, ...]],
     rule: CordonThresholds,
 ) -> bool:
-    """Tell whether its pool does well meanwhile: by a success, and by the rate of failures."""
+    """Return whether the rest of the pool is fine: by a success, and by the rate of failures."""
     mine, since_ms = view.nodes[node], min(one.at_ms for one in held[node])
     others = [
         other.id
@@ -145,7 +145,7 @@ def _attempt(one: NodeFailure) -> Reason:
 
 
 def blame_rule(share: float) -> CordonThresholds:
-    """Return the rule for `--blame-share`, a share of all nodes; 0 turns blame off."""
+    """Return the thresholds for `--blame-share`, a share of all nodes; 0 turns cordoning off."""
     if not 0 <= share <= 1:
         raise InputError(
             "wrong-value",

@@ -1,8 +1,7 @@
-"""Hold a job that can wait until the hours in which its energy is cleanest or cheapest.
+"""Hold a deferrable job until the hours in which its energy is cleanest or cheapest.
 
-Only a deadline says that a job can wait, and only a limit (or an estimate) says for how
-long. How full the fleet will be is not known here; the slack before the deadline is what
-pays for a queue.
+Only a deadline makes a job deferrable, and only a limit (or an estimate) says for how long. How
+full the fleet will be is unknown here; the slack before the deadline covers time in the queue.
 """
 
 from math import ceil
@@ -12,7 +11,7 @@ from tenfold.model.job.job import Job
 from tenfold.model.units import HOUR, Millis
 
 SLACK_DEFAULT = 1.5
-"""An assumption: from the release to the deadline, this many times what the job may run."""
+"""An assumption: the time from release to deadline, as a multiple of the job's run time."""
 
 
 def release_at(
@@ -23,10 +22,10 @@ def release_at(
     *,
     slack: float = SLACK_DEFAULT,
 ) -> Millis:
-    """Return when to let a job in, `now_ms` or later: the earliest of the best moments.
+    """Return when to release a job, `now_ms` or later: the earliest of the best times.
 
-    A job without a limit is taken to last `lasts_ms`; without either, or without a deadline,
-    it is not held.
+    A job without a limit is assumed to last `lasts_ms`; without either, or without a deadline, it
+    is not held.
     """
     lasts = lasts_ms if job.limit_ms is None else job.limit_ms
     if job.deadline_ms is None or not lasts:
@@ -39,10 +38,10 @@ def release_at(
 
 
 def _moments(first: int, last: int, lasts: int) -> list[int]:
-    """Return every moment that can be best.
+    """Return every time that can be best.
 
-    Between two of them the mean over the run changes evenly, since neither its start nor its
-    end crosses an hour: the best lies at an end.
+    Between two of them the mean over the run changes linearly, since neither its start nor its end
+    crosses an hour: the best is at an end.
     """
     starts = range(-(-first // HOUR) * HOUR, last + 1, HOUR)
     ends = range(-(-(first + lasts) // HOUR) * HOUR, last + lasts + 1, HOUR)

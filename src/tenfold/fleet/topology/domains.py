@@ -1,8 +1,8 @@
-"""How nodes alike fall into domains of one level, and which domains have room.
+"""Nodes of one kind divided into domains of one level, and which domains fit.
 
-A `Tally` counts for each domain the nodes with at least so many GPUs free, and keeps the
-domains by that count as bitsets. The domain that just holds a gang is then two
-find-first-set operations away, as the tightest node is in a bank.
+A `Tally` counts for each domain the nodes with enough free GPUs, and keeps the domains by that
+count as bitsets. The tightest domain for a gang is then two find-first-set operations away, like
+the tightest node in an index.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,11 +11,11 @@ from tenfold.model.fleet.constraints import Level
 from tenfold.model.fleet.node import Node
 
 Words = tuple[tuple[int, int], ...]
-"""Nodes of a bank as (block, word), in the blocks of that bank."""
+"""Nodes of an index as (block, word), in the blocks of that index."""
 
 
 def domain_name(node: Node, level: Level) -> str:
-    """Return the name of the domain of a level that a node stands in, empty where it has none."""
+    """Return the name of a node's domain at a level, empty if it has none."""
     if level == "rack":
         return node.rack
     if level == "leaf":
@@ -24,9 +24,9 @@ def domain_name(node: Node, level: Level) -> str:
 
 
 class Groups:
-    """The domains of one level, numbered in the order in which their nodes came.
+    """The domains of one level, numbered in the order of their nodes.
 
-    A node without a name at this level stands alone: nobody said that it shares anything.
+    A node without a name at this level is a domain of its own.
     """
 
     def __init__(self, nodes: Sequence[Node], level: Level) -> None:
@@ -52,12 +52,12 @@ class Groups:
 
     @property
     def divides(self) -> bool:
-        """Whether to stand in one domain differs from standing anywhere, or on one node."""
+        """Whether sharing a domain is more than being anywhere, and less than being on one node."""
         return self.largest > 1 and len(self.names) > 1
 
 
 class Tally:
-    """For each domain the number of nodes that have room for one member."""
+    """For each domain, the number of nodes that fit one member."""
 
     __slots__ = ("_of", "buckets", "counts", "filled", "groups")
 
@@ -75,7 +75,7 @@ class Tally:
         """One bit for each count that some domain has."""
 
     def shift(self, number: int, by: int) -> None:
-        """Count a node in (1) or out (-1)."""
+        """Add (1) or remove (-1) a node."""
         domain = self._of[number]
         bit = 1 << domain
         buckets = self.buckets
@@ -92,7 +92,7 @@ class Tally:
         buckets[count] = held | bit
 
     def from_tightest(self, at_least: int) -> Iterator[int]:
-        """Yield domains with so many nodes with room, the fewest first, then in order."""
+        """Yield domains with at least this many nodes that fit, the fewest first, then in order."""
         filled = self.filled >> at_least << at_least
         while filled:
             low = filled & -filled
@@ -100,7 +100,7 @@ class Tally:
             yield from _bits(self.buckets[low.bit_length() - 1])
 
     def from_roomiest(self) -> Iterator[int]:
-        """Yield domains with any room, the most first, then in order."""
+        """Yield domains with any nodes that fit, the most first, then in order."""
         filled = self.filled >> 1 << 1
         while filled:
             count = filled.bit_length() - 1
@@ -108,7 +108,7 @@ class Tally:
             yield from _bits(self.buckets[count])
 
     def count_with_free(self, at_least: int) -> int:
-        """Return how many domains have at least so many nodes with room."""
+        """Return how many domains have at least this many nodes that fit."""
         return sum(bits.bit_count() for bits in self.buckets[at_least:])
 
 

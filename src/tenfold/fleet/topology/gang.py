@@ -1,8 +1,8 @@
-"""Which nodes of a bank a gang takes: together, packed, in equal parts or spread out.
+"""Which nodes a gang takes: in one domain, packed, in equal parts or spread out.
 
-Each way is a function that fills `gang.chosen` and says whether the whole gang found room.
-Counts of domains go by GPUs; CPUs, memory and the power of racks are then checked node by
-node, and only where they are counted.
+Each strategy is a function that fills `gang.chosen` and returns whether the whole gang fits.
+Domains are counted by GPUs; CPUs, memory and rack power are then checked node by node, where
+they are counted.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,11 +17,11 @@ from tenfold.model.fleet.constraints import LEVELS, Level, PlacementConstraints,
 from tenfold.model.job.job import Shape, per_member
 
 USUAL: Level = "leaf"
-"""What a gang that says nothing would rather share: traffic that stays below a leaf is free."""
+"""The level that a gang without constraints prefers: traffic below a leaf switch is free."""
 
 
 class Gang:
-    """One gang that looks for its nodes in one bank. Nothing is taken yet."""
+    """One gang that looks for nodes in one index. Nothing is allocated yet."""
 
     def __init__(self, node_index: TopologyNodeIndex, split: GangSplit, shape: Shape) -> None:
         cpus, memory = per_member(shape, split.members + (split.rest > 0))
@@ -37,19 +37,19 @@ class Gang:
         """Watts that the nodes chosen so far would draw."""
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Start over."""
         self.chosen.clear()
         self._drawn.clear()
 
     def tally(self, level: Level) -> Tally:
-        """Return how many nodes of each domain could take a member."""
+        """Return how many nodes of each domain fit a member."""
         if not self._checks:
             return self.node_index.tally(level, self.gpus)
         fitting = (n for n in self.node_index.each(self.gpus) if self._fits(n, self.gpus))
         return Tally(self.node_index.groups(level), fitting)
 
     def gather(self, numbers: Iterable[int], wanted: int) -> bool:
-        """Choose so many of these nodes, the first that fit; False where too few do."""
+        """Choose this many of these nodes, the first that fit; False if too few do."""
         before = len(self.chosen)
         if not self._checks:
             self.chosen.extend(islice(numbers, wanted))
@@ -62,7 +62,7 @@ class Gang:
         return len(self.chosen) == before + wanted
 
     def complete(self, numbers: Iterable[int], for_rest: Iterable[int]) -> bool:
-        """Choose members that are still missing, and the smaller one, if there is one."""
+        """Choose the missing members, and the smaller last one, if there is one."""
         missing = self.members - len(self.chosen)
         if missing:
             chosen = set(self.chosen)
@@ -78,7 +78,7 @@ class Gang:
         return last >= 0
 
     def slots(self) -> Slots:
-        """Return what the chosen nodes are to give."""
+        """Return the slots of the chosen nodes."""
         slots, gpus = self.node_index.slots, self.gpus
         chosen = [slots(number, gpus)[0] for number in self.chosen[: self.members]]
         if self.rest:
@@ -105,14 +105,14 @@ Way = Callable[[Gang], bool]
 
 
 def ways(where: PlacementConstraints | None) -> tuple[Way, ...]:
-    """Return the ways to place a gang, the best first; without a wish it is packed."""
+    """Return the strategies for a gang, best first; without constraints it is packed."""
     if where is None or not where.within:
         return WAYS["preferred", USUAL]
     return WAYS[where.how, where.within]
 
 
 def together(gang: Gang, level: Level) -> bool:
-    """All in one domain: the one with the fewest nodes with room that holds them."""
+    """All in one domain: the tightest one that fits."""
     node_index, groups = gang.node_index, gang.node_index.groups(level)
     if groups.largest < gang.members + (gang.rest > 0):
         return False
@@ -129,7 +129,7 @@ def together(gang: Gang, level: Level) -> bool:
 
 
 def together_in(gang: Gang, level: Level, wider: Level) -> bool:
-    """All in one wider domain, and there in as few domains as will do."""
+    """All in one wider domain, and there in as few domains as possible."""
     node_index = gang.node_index
     around, inner = node_index.groups(wider), node_index.groups(level)
     if not around.divides:
@@ -149,7 +149,7 @@ def together_in(gang: Gang, level: Level, wider: Level) -> bool:
 
 
 def packed(gang: Gang, level: Level) -> bool:
-    """In as few domains as will do, those with the most room first."""
+    """In as few domains as possible, the emptiest first."""
     node_index, groups = gang.node_index, gang.node_index.groups(level)
     gang.clear()
     if not groups.divides:
@@ -164,7 +164,7 @@ def packed(gang: Gang, level: Level) -> bool:
 
 
 def in_equal_parts(gang: Gang, level: Level) -> bool:
-    """In parts that differ by at most one member, on as few domains as will do."""
+    """In parts that differ by at most one member, on as few domains as possible."""
     node_index, words = gang.node_index, gang.node_index.groups(level).words
     for plan in plans.balanced(gang.tally(level), gang.members):
         gang.clear()
@@ -178,7 +178,7 @@ def in_equal_parts(gang: Gang, level: Level) -> bool:
 
 
 def spread(gang: Gang, level: Level) -> bool:
-    """Over as many domains as there are, one by one in turn."""
+    """Over as many domains as possible, one member at a time."""
     node_index, groups = gang.node_index, gang.node_index.groups(level)
     gang.clear()
     plan = plans.spread(gang.tally(level), gang.members)

@@ -1,11 +1,10 @@
-"""A bank that also knows the domains of its nodes and the power of their racks.
+"""A node index that also knows the domains of its nodes and the power of their racks.
 
-Tallies are made when they are first asked for and kept up to date from then on; a move
-touches only those of the amounts of GPUs that it crosses. Fleets whose gangs never ask for
-a domain pay nothing for having one.
+Tallies are created on demand and kept up to date from then on; a change updates only those whose
+GPU counts it crosses. Fleets whose gangs never need a domain pay nothing.
 
-Where a rack may not feed all its GPUs at once, a node shows no more free GPUs than the rack
-can still feed, and so every search by free GPUs keeps to the limit by itself.
+Where a rack cannot power all its GPUs at once, its nodes show no more free GPUs than the rack
+can still power, so every search by free GPUs respects the limit.
 """
 
 from collections.abc import Iterator
@@ -17,21 +16,21 @@ from tenfold.model.fleet.node import Node
 from tenfold.model.ids import NodeId
 
 _HIDDEN = -1
-"""Stands for the free GPUs of a node that is not open: members without any may not use it."""
+"""Stands for the free GPUs of a closed node: members without GPUs may not use it either."""
 
 
 class Rack:
-    """What a rack may still draw, where its limit binds."""
+    """What a rack may still draw, where its power limit matters."""
 
     def __init__(self, watts: int) -> None:
         self.left = watts
-        """Watts until the limit; below 0 where something took more than it may."""
+        """Watts below the limit; negative if more was allocated than allowed."""
         self._spare = watts
-        """Watts until the limit if all GPUs were busy."""
+        """Watts below the limit if all GPUs were busy."""
         self._homes: list[tuple[TopologyNodeIndex, int]] = []
 
     def join(self, node_index: "TopologyNodeIndex", number: int, node: Node) -> None:
-        """Count a node: what it draws in any case, and for what is held of it."""
+        """Add a node: its idle power, and the power of its allocated GPUs."""
         self._homes.append((node_index, number))
         self.left -= node.watts_idle
         self._spare -= node.watts_idle + node.gpus * node.watts_per_gpu
@@ -48,33 +47,33 @@ class Rack:
         )
 
     def draw(self, watts: int) -> None:
-        """Draw so many watts more, or fewer, and tell every node what it may show."""
+        """Draw more or fewer watts, and update the free GPUs that its nodes show."""
         self.left -= watts
         for node_index, number in self._homes:
             node_index.show_fed(number, self.left)
 
 
 class TopologyNodeIndex(FreeNodeIndex):
-    """Nodes alike, by free GPUs and by domain."""
+    """Nodes of one kind, by free GPUs and by domain."""
 
     def __init__(self, size: int, tags: tuple[str, ...] = ()) -> None:
         super().__init__(size, tags)
         self.nodes: list[Node] = []
         self.racks: dict[int, Rack] = {}
-        """Racks whose limit binds, by node."""
+        """Racks whose power limit matters, by node."""
         self.shown: dict[int, int] = {}
-        """Free GPUs that the rack can feed, of the nodes in such racks."""
+        """Free GPUs that the rack can power, for nodes in such racks."""
         self._groups: dict[Level, Groups] = {}
         self.tallies: dict[tuple[Level, int], Tally] = {}
         self._watching: list[list[Tally]] = [[] for _ in range(size + 1)]
 
     @property
     def accelerator(self) -> str:
-        """The type of its nodes."""
+        """The accelerator type of its nodes."""
         return self.nodes[0].accelerator
 
     def add(self, node: Node, *, gpus_free: int, cpus: int, memory: int, is_open: bool) -> int:
-        """Add a node and return its number in the bank."""
+        """Add a node and return its number in the index."""
         self.nodes.append(node)
         self._groups.clear()
         self.tallies.clear()
@@ -110,7 +109,7 @@ class TopologyNodeIndex(FreeNodeIndex):
                     yield (block << 6) + bit.bit_length() - 1
 
     def set_open(self, number: int, is_open: bool) -> None:
-        """Offer a node to new work, or hide it; what it holds stays counted."""
+        """Open a node to new jobs, or hide it; what it holds stays counted."""
         if self.is_open[number] != is_open:
             self.is_open[number] = is_open
             free = self.shown.get(number, self.free[number])
@@ -133,7 +132,7 @@ class TopologyNodeIndex(FreeNodeIndex):
             self._tell(number, before, free)
 
     def claim(self, gpus: int) -> Slots | None:
-        """Take the tightest room on one node; racks and tallies hear of it."""
+        """Claim the tightest node, and update racks and tallies."""
         number = self.tightest(gpus)
         if number < 0:
             return None
@@ -141,7 +140,7 @@ class TopologyNodeIndex(FreeNodeIndex):
         return self.slots(number, gpus)
 
     def show_fed(self, number: int, watts_left: int) -> None:
-        """Show the free GPUs of a node that its rack can feed."""
+        """Show the free GPUs of a node that its rack can power."""
         free = self.free[number]
         watts = self.nodes[number].watts_per_gpu
         if watts:
@@ -155,7 +154,7 @@ class TopologyNodeIndex(FreeNodeIndex):
                 self._tell(number, before, free)
 
     def _tell(self, number: int, before: int, free: int) -> None:
-        """Bring the tallies up to date whose amount lies between before and now."""
+        """Update the tallies whose GPU count lies between the old and the new number."""
         watching = self._watching
         if free < before:
             for gpus in range(free + 1, before + 1):

@@ -1,6 +1,6 @@
-"""How many members of a gang each domain takes, by the room that domains have.
+"""How many members of a gang each domain takes.
 
-A plan names domains and numbers; which nodes of a domain it will be is settled later.
+A plan has domains and numbers; the nodes within a domain are chosen later.
 """
 
 from collections.abc import Iterator
@@ -9,11 +9,11 @@ from itertools import islice
 from tenfold.fleet.topology.domains import Tally
 
 Plan = list[tuple[int, int]]
-"""Domains with the number of members that each takes."""
+"""Domains with the number of members for each."""
 
 
 def packed(tally: Tally, members: int) -> Plan | None:
-    """Return a plan on as few domains as will do; the last is the tightest that holds the rest."""
+    """Return a plan on as few domains as possible; the last is the tightest that fits the rest."""
     plan: Plan = []
     used: dict[int, None] = {}
     for domain in tally.from_roomiest():
@@ -40,7 +40,7 @@ def balanced(tally: Tally, members: int) -> Iterator[Plan]:
 
 
 def spread(tally: Tally, members: int) -> Plan | None:
-    """Return a plan over as many domains as there are, turn by turn, the roomiest first."""
+    """Return a plan over as many domains as possible, one member at a time, emptiest first."""
     order = list(islice(tally.from_roomiest(), members))
     parts = dict.fromkeys(order, 0)
     while order and members:

@@ -1,9 +1,9 @@
-"""Free room with a sense of place: gangs that stand together, racks that keep to their power.
+"""Free capacity with topology: gangs in one domain, racks within their power limits.
 
-`TopologyCapacity` is a `Capacity` whose banks know scale-up domains, racks, leaves and pods.
-A job on one node goes the same short way as before. A gang of several goes by its `where`:
-in one domain, packed, in equal parts or spread; without a wish it would rather share a leaf,
-then a pod, and is never refused for it.
+`TopologyCapacity` is a `Capacity` that knows scale-up domains, racks, leaves and pods. A
+single-node job takes the same short path as before. A larger gang follows its `where`: one
+domain, packed, equal parts or spread. Without constraints it prefers one leaf, then one pod, and
+is never refused for that.
 """
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
@@ -24,51 +24,51 @@ from tenfold.model.units import Millis
 
 
 class Nearest(NamedTuple):
-    """The domain that comes nearest to holding a gang now."""
+    """The domain that comes closest to fitting a gang now."""
 
     domain: str
     with_free: int
-    """Nodes in it that could take a member."""
+    """Nodes in it that fit a member."""
     needed: int
     nodes: int
-    """Nodes alike in it, with room or without."""
+    """Nodes of that kind in it, free or not."""
 
 
 class HoldsSlots(Protocol):
-    """Somebody who holds room."""
+    """Anything that holds slots."""
 
     @property
     def slots(self) -> Slots:
-        """The room."""
+        """The slots."""
         ...
 
 
 FreeOnNode = tuple[int, int, int, int]
-"""Free on a node: GPUs, thousandths of shared ones (none is most), CPU thousandths and MiB."""
+"""Free on a node: GPUs, minus the shared thousandths, CPU thousandths and MiB."""
 
 
 class TopologyCapacity(Capacity):
-    """The free room of a fleet, by kind of node, domain and power."""
+    """The free capacity of a fleet, by kind of node, domain and power."""
 
     def __init__(self) -> None:
         super().__init__()
         self._racks: dict[tuple[str, str], Rack] = {}
-        """Racks whose limit binds, by site and name."""
+        """Racks whose power limit matters, by site and name."""
         self._away: set[NodeId] = set()
-        """Nodes that the news have closed."""
+        """Nodes closed by events."""
         self._kept: dict[NodeId, int] = {}
-        """Nodes that are hidden for other reasons, and for how many."""
+        """Nodes hidden for other reasons, and how many reasons."""
         self._splits_of: dict[tuple[str, str], tuple[GangSplit, ...]] = {}
         self._could: dict[tuple[str, ...], bool] = {}
         self._domains: dict[Level, dict[str, tuple[NodeId, ...]]] = {}
         self._whole: TopologyCapacity | None = None
 
     def node_index_for(self, node: Node) -> FreeNodeIndex:
-        """Return an empty bank for nodes like this one."""
+        """Return an empty index for nodes like this one."""
         return TopologyNodeIndex(node.gpus, node.tags)
 
     def add(self, node: Node, view: FleetView) -> None:
-        """Add one node as the view has it."""
+        """Add one node from the view."""
         super().add(node, view)
         if view.states[node.id] != "up":
             self._away.add(node.id)
@@ -85,7 +85,7 @@ class TopologyCapacity(Capacity):
         self._whole = None
 
     def set_open(self, node_id: NodeId, is_open: bool) -> None:
-        """Offer a node to new work, or hide it; one that is kept stays hidden."""
+        """Open a node to new jobs, or hide it; a reserved node stays hidden."""
         if is_open:
             self._away.discard(node_id)
         else:
@@ -93,12 +93,12 @@ class TopologyCapacity(Capacity):
         super().set_open(node_id, is_open and node_id not in self._kept)
 
     def keep(self, node_id: NodeId) -> None:
-        """Hide a node although it may be up; each reason to keep it is counted."""
+        """Hide a node although it may be up; each reason is counted."""
         self._kept[node_id] = self._kept.get(node_id, 0) + 1
         super().set_open(node_id, False)
 
     def unkeep(self, node_id: NodeId) -> None:
-        """Take one reason to keep a node away; with the last it is offered again."""
+        """Remove one reason to hide a node; without reasons it is open again."""
         reasons = self._kept[node_id] - 1
         if reasons:
             self._kept[node_id] = reasons
@@ -107,7 +107,7 @@ class TopologyCapacity(Capacity):
             super().set_open(node_id, node_id not in self._away)
 
     def around(self, slots: Slots) -> list[NodeId]:
-        """Return the nodes of slots, and those that could take the power from them."""
+        """Return the nodes of slots, and the nodes that compete for their rack power."""
         nodes = dict.fromkeys(slot.node for slot in slots)
         if self._racks:
             for slot in slots:
@@ -116,12 +116,12 @@ class TopologyCapacity(Capacity):
         return list(nodes)
 
     def has_kept(self, slots: Slots, shape: Shape) -> bool:
-        """Return whether these very slots are free, on nodes that may be hidden but are up."""
+        """Return whether these exact slots are free, on nodes that may be hidden but are up."""
         away = self._away
         return not any(slot.node in away for slot in slots) and self.has_free(slots, shape)
 
     def is_away(self, node_id: NodeId) -> bool:
-        """Return whether a node is closed, for another reason than being kept."""
+        """Return whether a node is closed for another reason than a reservation."""
         return node_id in self._away
 
     def could_hold(self, shape: Shape, without: Sequence[NodeId] = ()) -> bool:
@@ -136,14 +136,14 @@ class TopologyCapacity(Capacity):
         return could
 
     def claim_in(self, shape: Shape, accelerator: str) -> Slots | None:
-        """Take room as `claim` does, but only on nodes with one type of accelerator."""
+        """Claim slots as `claim` does, but only on one accelerator type."""
         splits = self.splits_in(shape, accelerator)
         if splits and shape.key in self._plain:
             return self.claim(shape)
         return self.claim_from(splits, shape)
 
     def splits_in(self, shape: Shape, accelerator: str) -> tuple[GangSplit, ...]:
-        """Return the banks of one type of accelerator that could ever hold a shape."""
+        """Return how a shape could ever be split on nodes of one accelerator type."""
         key = (shape.key, accelerator)
         splits = self._splits_of.get(key)
         if splits is None:
@@ -155,11 +155,11 @@ class TopologyCapacity(Capacity):
         return splits
 
     def accelerators_for(self, shape: Shape) -> tuple[str, ...]:
-        """Return the types of accelerator that could ever hold a shape, in order."""
+        """Return the accelerator types that could ever hold a shape, in order."""
         return tuple(dict.fromkeys(_node_index(split).accelerator for split in self.splits(shape)))
 
     def claim_from(self, splits: Sequence[GangSplit], shape: Shape) -> Slots | None:
-        """Take the best room in these banks; a better way goes before an earlier bank."""
+        """Claim the best slots; a better strategy goes before an earlier kind of node."""
         if not any(split.members > 1 or split.rest for split in splits):
             return super().claim_from(splits, shape)
         for way in ways(shape.where):
@@ -173,7 +173,7 @@ class TopologyCapacity(Capacity):
         return None
 
     def has_free(self, slots: Slots, shape: Shape) -> bool:
-        """Return whether these very slots are free, and their racks can feed them."""
+        """Return whether these exact slots are free and their racks can power them."""
         if not super().has_free(slots, shape):
             return False
         drawn: dict[Rack, int] = {}
@@ -190,11 +190,11 @@ class TopologyCapacity(Capacity):
 
     @property
     def limits_power(self) -> bool:
-        """Whether the limit of any rack binds."""
+        """Whether the power limit of any rack matters."""
         return bool(self._racks)
 
     def free_on(self, holders: Iterable[HoldsSlots]) -> list[FreeOnNode]:
-        """Return what is free on the nodes of some holders, in their order."""
+        """Return what is free on the nodes of these slots, in their order."""
         nodes = dict.fromkeys(slot.node for each in holders for slot in each.slots)
         found: list[FreeOnNode] = []
         for node_id in nodes:
@@ -211,7 +211,7 @@ class TopologyCapacity(Capacity):
         return found
 
     def share_power(self, slots: Slots, others: Slots) -> bool:
-        """Return whether any of these stand in racks whose limit binds, with any of the others."""
+        """Return whether slots share a power-limited rack with any of the others."""
         if not self._racks:
             return False
         racks = [self._rack_of(slot) for slot in others]
@@ -222,17 +222,17 @@ class TopologyCapacity(Capacity):
         return node_index.racks.get(number)
 
     def most_free_after(self, slot: Slot) -> int:
-        """Return the most GPUs that any node may have free because a slot was given back.
+        """Return the most GPUs that any node may have free because a slot was released.
 
-        Where a rack can feed more again, that may be another node than its own.
+        With a power-limited rack that may be another node of the rack.
         """
         node_index, number = self._home(slot.node)
         return node_index.size if number in node_index.racks else node_index.free[number]
 
     def domains(self, level: Level) -> Mapping[str, tuple[NodeId, ...]]:
-        """Return the nodes of every domain of a level, in the order in which nodes came.
+        """Return the nodes of every domain of a level, in the order of nodes.
 
-        A node without a name at this level is a domain of its own, with its own name.
+        A node without a name at this level is a domain of its own, under its own name.
         """
         domains = self._domains.get(level)
         if domains is None:
@@ -244,13 +244,13 @@ class TopologyCapacity(Capacity):
         return domains
 
     def domain_of(self, node_id: NodeId, level: Level) -> str:
-        """Return the name of the domain of a level that a node stands in."""
+        """Return the name of a node's domain at a level."""
         node_index, number = self._home(node_id)
         groups = node_index.groups(level)
         return groups.names[groups.of[number]]
 
     def best_domain(self, shape: Shape) -> Nearest | None:
-        """Return the domain nearest to holding a shape of whole GPUs; None if none ever could."""
+        """Return the domain closest to fitting a shape of whole GPUs; None if none ever could."""
         level = (shape.where and shape.where.within) or USUAL
         best: Nearest | None = None
         for split in self.splits(shape):
@@ -281,7 +281,7 @@ class TopologyCapacity(Capacity):
         return slots
 
     def _tried(self, shape: Shape, without: Sequence[NodeId]) -> bool:
-        """Return whether a fleet of the same nodes, with nothing on them, takes the shape."""
+        """Return whether an empty fleet of the same nodes fits the shape."""
         if self._whole is None:
             empty = Fleet()
             for node_index, number in self.place.values():
@@ -295,14 +295,14 @@ class TopologyCapacity(Capacity):
 
 
 class TopologyScratch(Scratch[TopologyCapacity]):
-    """Tentative changes to an index that knows domains, and to which nodes it offers."""
+    """Tentative changes to an index with domains, and to which nodes are open."""
 
     def claim_in(self, shape: Shape, accelerator: str) -> Slots | None:
-        """Take room on nodes with one type of accelerator, or return None and take nothing."""
+        """Claim slots on one accelerator type, or return None."""
         return self.claimed(self.capacity.claim_in(shape, accelerator), shape)
 
     def fits_in(self, shape: Shape, accelerator: str) -> bool:
-        """Return whether there is room on nodes with one type of accelerator; none is taken."""
+        """Return whether a shape fits on one accelerator type; nothing is allocated."""
         slots = self.capacity.claim_in(shape, accelerator)
         if slots is not None:
             self.capacity.give(slots, shape)
@@ -314,12 +314,12 @@ class TopologyScratch(Scratch[TopologyCapacity]):
         return self.record(self._unkeep, nodes)
 
     def unhide(self, nodes: Sequence[NodeId]) -> int:
-        """Take one reason to hide away from each of these nodes."""
+        """Remove one reason to hide from each of these nodes."""
         self._unkeep(nodes)
         return self.record(self._keep, nodes)
 
     def open(self, nodes: Iterable[NodeId]) -> int:
-        """Offer those of these nodes that are closed."""
+        """Open those of these nodes that are closed."""
         closed = [node_id for node_id in nodes if self.capacity.is_away(node_id)]
         for node_id in closed:
             self.capacity.set_open(node_id, True)
@@ -327,7 +327,7 @@ class TopologyScratch(Scratch[TopologyCapacity]):
 
     @contextmanager
     def hiding(self, nodes: Sequence[NodeId]) -> Generator[None]:
-        """Hide nodes while a search lasts; what is changed within stands."""
+        """Hide nodes during a search; changes made within it stay."""
         number = self.hide(nodes)
         try:
             yield
@@ -336,7 +336,7 @@ class TopologyScratch(Scratch[TopologyCapacity]):
 
     @contextmanager
     def opening(self, nodes: Iterable[NodeId]) -> Generator[None]:
-        """Offer closed nodes while a search lasts; what is changed within stands."""
+        """Open closed nodes during a search; changes made within it stay."""
         number = self.open(nodes)
         try:
             yield
@@ -362,7 +362,7 @@ class TopologyScratch(Scratch[TopologyCapacity]):
 
 
 def _is_choosy(shape: Shape) -> bool:
-    """Return whether enough nodes with enough room may not be all that a gang asks for."""
+    """Return whether a gang may not fit although enough nodes have enough free."""
     where = shape.where
     return where is not None and bool(where.within) and where.how in ("required", "balanced")
 

@@ -128,7 +128,7 @@ def test_faster_is_no_alarm_and_says_what_to_do():
 
 def test_parts_of_one_run_only_are_named():
     said = judge_steps(steps(1, compute=0.4, data=0.1), steps(2, compute=0.5), RULE)
-    assert said.notes == ("not compared, being in one of the runs only: data",)
+    assert said.notes == ("not compared (in only one run): data",)
 
 
 def test_a_network_that_lost_bandwidth_keeps_its_delay():
