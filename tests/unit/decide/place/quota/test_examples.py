@@ -32,7 +32,7 @@ PAGE = Path(__file__).parents[5] / "docs/explanation/quota-and-preemption.md"
 SECTION = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 POLICY = re.compile(r"```toml\n(.*?)```", re.DOTALL)
 ROW = re.compile(r"^\| (\d+) min \| (.+?) \| (.+?) \|$", re.MULTILINE)
-ASKS = re.compile(r"`(\w+)` asks for (\d+) GPUs?: `(\w+)`(.*)")
+SUBMITS = re.compile(r"`(\w+)` submits `(\w+)`: (\d+) GPUs?(.*)")
 
 
 class Example(NamedTuple):
@@ -49,9 +49,9 @@ def examples() -> Iterator[Example]:
 
 def asked(words: str, now: Millis, number: int) -> Job:
     """Return the job that a row tells of."""
-    found = ASKS.fullmatch(words)
+    found = SUBMITS.fullmatch(words)
     assert found is not None, f"not understood: {words}"
-    team, gpus, name, more = found.groups()
+    team, name, gpus, more = found.groups()
     limit, priority = re.search(r"up to (\d+) min", more), re.search(r"priority (\d+)", more)
     saves = re.search(r"saves every (\d+) min", more)
     return Job(
@@ -112,7 +112,7 @@ def in_words(action: Action) -> str:
     if isinstance(action, StopJob):
         return f"`{action.job_id}` stops"
     assert isinstance(action, ReserveStart), f"no word for {action}"
-    return f"`{action.job_id}` is promised {action.start_ms // MINUTE} min"
+    return f"`{action.job_id}` gets a reserved start at {action.start_ms // MINUTE} min"
 
 
 @pytest.mark.parametrize("example", list(examples()), ids=lambda each: each.title.replace(" ", "-"))
