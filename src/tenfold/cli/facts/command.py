@@ -115,12 +115,12 @@ def check(
     *,
     as_json: Json = False,
 ) -> None:
-    """Check the shipped facts and your own, and report all faults."""
+    """Check the shipped facts and your own, and report all errors."""
     catalogue, findings = read_catalogue(facts_folder(folder))
     if as_json:
         print_json({"faults": as_rows(findings), "warnings": []})
     else:
         show_findings(findings)
         total = sum(len(fact_table) for fact_table in catalogue.tables)
-        show(f"{total:,} facts of {len(catalogue.tables)} kinds: {count(len(findings), 'fault')}")
+        show(f"{total:,} facts of {len(catalogue.tables)} kinds: {count(len(findings), 'error')}")
     raise Exit(2 if findings else 0)

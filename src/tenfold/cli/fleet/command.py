@@ -47,7 +47,7 @@ app.command(
 
 AT_LEAST_ONE = validators.Number(gte=1)
 Facts = Annotated[
-    Path | None, Parameter(help="Folder with your own facts, which override the built-in ones")
+    Path | None, Parameter(help="Folder with your own facts, overriding the shipped ones")
 ]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 

@@ -44,7 +44,7 @@ CheckpointEvery = Annotated[
     float, Parameter(help="Seconds between checkpoints (default: 3600)", validator=NOT_NEGATIVE)
 ]
 Facts = Annotated[
-    Path | None, Parameter(help="Folder with your own facts, which override the built-in ones")
+    Path | None, Parameter(help="Folder with your own facts, overriding the shipped ones")
 ]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 

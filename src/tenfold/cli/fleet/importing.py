@@ -78,7 +78,7 @@ class Target:
     name: Annotated[str, Parameter(help="Name of the fleet")] = ""
     force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file")] = False
     facts: Annotated[
-        Path | None, Parameter(help="Folder with your own facts, which override the built-in ones")
+        Path | None, Parameter(help="Folder with your own facts, overriding the shipped ones")
     ] = None
 
 

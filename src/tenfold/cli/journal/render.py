@@ -33,7 +33,7 @@ def show_info(info: JournalInfo) -> None:
 def show_verified(result: VerifyResult) -> None:
     """Print the findings, then what was checked."""
     for one in result.findings:
-        show(f"{one.severity}: {one.message} [{one.code}]", f"  hint: {one.hint}")
+        show(f"{one.level}: {one.message} [{one.code}]", f"  hint: {one.hint}")
     checked = (
         f"{count(result.events, 'event')}, {count(result.snapshots, 'snapshot')}, "
         f"{count(result.jobs, 'job')} and {count(result.bundles, 'bundle')}"
