@@ -106,5 +106,5 @@ def given(opened: OpenFleet, grow: GrowSpec | None = None) -> GrowInputs:
     return GrowInputs(fleet=opened, grow=grow or GrowSpec())
 
 
-def judged(state: State, axis: Axis, *layers: ComputedLayer) -> list[Constraint]:
-    return [constraint for layer in layers for constraint in layer.judged(state, axis)]
+def evaluated(state: State, axis: Axis, *layers: ComputedLayer) -> list[Constraint]:
+    return [constraint for layer in layers for constraint in layer.evaluated(state, axis)]

@@ -55,7 +55,7 @@ def inputs(draw: st.DrawFn) -> GrowInputs:
 def known(have: GrowInputs, axis: Axis) -> list[Constraint]:
     return [
         constraint
-        for constraint in made.judged(state_of(have), axis, *FABRIC)
+        for constraint in made.evaluated(state_of(have), axis, *FABRIC)
         if not constraint.needs
     ]
 

@@ -1,4 +1,4 @@
-"""`tenfold advise`: scale up, out, on demand or apart, from four questions."""
+"""`tenfold advise`: scale up, out, elastically or across sites, from four questions."""
 
 import sys
 from pathlib import Path
@@ -22,22 +22,39 @@ app = App(
     default_parameter=Parameter(show_default=False),
 )
 POSITIVE = validators.Number(gt=0, lte=1e9)
-ASKED = {
-    "bound_by": ("What binds the work?", get_args(BoundBy)),
-    "real_time": ("Does someone wait for each answer?", ("yes", "no")),
-    "model_size": ("The smallest plan fills one gpu, one node, or is larger?", get_args(ModelSize)),
+PROMPTS = {
+    "bound_by": ("What is the bottleneck?", get_args(BoundBy)),
+    "real_time": ("Do users wait for each answer?", ("yes", "no")),
+    "model_size": ("What does the model need: one GPU, one node, or more?", get_args(ModelSize)),
     "bandwidth": (
-        "Between the GPUs: a thin line between sites, an ordinary network, a fast fabric?",
+        "Network between the GPUs: a thin link between sites, ordinary, or a fast fabric?",
         get_args(Bandwidth),
     ),
 }
 
+QUESTIONS = {
+    "bound_by": "bottleneck",
+    "real_time": "real time",
+    "model_size": "model needs",
+    "bandwidth": "network",
+}
+TRIGGERS = {
+    "model-over-node": "model size",
+    "dataset-over-local-storage": "dataset size",
+    "concurrency-over-replica": "load",
+}
 
-Fleet = Annotated[Path | None, Parameter(help="A fleet file.")]
+
+Fleet = Annotated[Path | None, Parameter(help="Fleet file.")]
 FabricShare = Annotated[
-    float, Parameter(help="Price of a GPU's fabric over its own.", validator=POSITIVE)
+    float,
+    Parameter(
+        help="Network cost per GPU as a share of the GPU price (default: 0.15).", validator=POSITIVE
+    ),
 ]
-Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
+Facts = Annotated[
+    Path | None, Parameter(help="Folder with your own facts, on top of the built-in ones.")
+]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
 
 
@@ -51,11 +68,11 @@ def advise_command(
     facts: Facts = None,
     as_json: Json = False,
 ) -> None:
-    """Advise vertical, horizontal, elastic or distributed scaling, with reasons.
+    """Recommend vertical, horizontal, elastic or distributed scaling, with reasons.
 
-    Four questions decide: what binds the work, whether someone waits, how large the
-    model is, and what joins the GPUs. A fleet and a model answer them; what is left open
-    is asked at the prompt.
+    Four questions decide: what the bottleneck is, whether users wait for answers, how large the
+    model is, and how fast the network is. A fleet file and a model answer them; open questions
+    are asked at the prompt.
     """
     opened = None if fleet is None else open_fleet(fleet, facts)
     advice = advise(
@@ -68,14 +85,14 @@ def advise_command(
 
 
 def _answered(question: AdviseQuestion, fleet: OpenFleet | None) -> AdviseQuestion:
-    """Return the question with what is still open asked at the prompt."""
+    """Return the question with open answers from the prompt."""
     missing = answers_to(question, fleet).missing
     if missing and not sys.stdin.isatty():
         options = ", ".join(f"`--{name.replace('_', '-')}`" for name in missing)
         raise InputError(
             "answers-missing",
-            f"the spec does not answer {len(missing)} of the four questions",
-            f"say {options}, or name a `--fleet` and a `--model`",
+            f"{len(missing)} of the four questions have no answer",
+            f"set {options}, or `--fleet` and `--model`",
         )
     given = {name: ask_at_prompt(name) for name in missing}
     return replace(question, **given)
@@ -86,14 +103,14 @@ def ask_at_prompt(name: str) -> str | bool:
 
     The prompt goes to standard error: standard output is data only.
     """
-    text, choices = ASKED[name]
+    text, choices = PROMPTS[name]
     while True:
         sys.stderr.write(f"{text} [{'/'.join(choices)}] ")
         sys.stderr.flush()
         line = sys.stdin.readline()
         if not line:
             raise InputError(
-                "answers-missing", f"no answer to: {text}", f"say --{name.replace('_', '-')}"
+                "answers-missing", f"no answer to: {text}", f"set `--{name.replace('_', '-')}`"
             )
         word = line.strip().lower()
         if word in choices:
@@ -101,17 +118,22 @@ def ask_at_prompt(name: str) -> str | bool:
 
 
 def show_advice(advice: Advice) -> None:
-    """Print the steps, then the answers and triggers they rest on, then what scaling up costs."""
+    """Print the steps, then the answers and triggers behind them, then the cost of scaling up."""
     show(Text(" + ".join(_names(advice)), style="bold"))
     show(table("", ["step", "why"], [[step.step, step.sentence] for step in advice.steps]), "")
-    show(table("", ["question", "answer", "from"], _answers(advice)), "")
-    states = {True: "fired", False: "quiet", None: "unknown"}
-    rows = [[one.code, states[one.fired], one.sentence] for one in advice.triggers]
-    show(table("", ["trigger", "state", "why"], rows))
+    show(table("", ["question", "answer", "source"], _answers(advice)), "")
+    states = {True: "yes", False: "no", None: "unknown"}
+    rows = [[TRIGGERS[one.code], states[one.fired], one.sentence] for one in advice.triggers]
+    show(table("", ["scale out because of", "applies", "why"], rows))
     if advice.blast is not None:
         show("", f"blast radius: {advice.blast.sentence}")
     if advice.vertical_options:
-        show("", table("", ["larger nodes"], [[one.sentence] for one in advice.vertical_options]))
+        show(
+            "",
+            table(
+                "", ["larger nodes available"], [[one.sentence] for one in advice.vertical_options]
+            ),
+        )
     if advice.upgrade is not None:
         _show_upgrade(advice)
     for note in advice.notes:
@@ -124,22 +146,22 @@ def _names(advice: Advice) -> list[str]:
 
 def _answers(advice: Advice) -> list[list[str]]:
     answers = advice.answers
-    words = {True: "yes", False: "no", None: "not known"}
+    words = {True: "yes", False: "no", None: "unknown"}
     rows: list[list[str]] = []
-    for name in ASKED:
+    for name in PROMPTS:
         value: str | bool | None = getattr(answers, name)
         text = value if isinstance(value, str) else words[value]
-        origin = "the spec" if name in answers.worked_out else "you" if value is not None else ""
-        rows.append([name.replace("_", " "), text, origin])
+        origin = "fleet" if name in answers.worked_out else "you" if value is not None else ""
+        rows.append([QUESTIONS[name], text, origin])
     return rows
 
 
 def _show_upgrade(advice: Advice) -> None:
     upgrade = advice.upgrade
     assert upgrade is not None, "only an upgrade that was found is shown"
-    show("", f"fabric or GPUs, at {upgrade.gpus:,} GPUs: {upgrade.sentence}")
-    show(table("", ["option", "what it gives"], [[o.name, o.sentence] for o in upgrade.options]))
+    show("", f"network or GPUs, at {upgrade.gpus:,} GPUs: {upgrade.sentence}")
+    show(table("", ["option", "effect"], [[o.name, o.sentence] for o in upgrade.options]))
     if upgrade.evidence == "assumption":
         share = upgrade.fabric_price.share_of_gpu_hour
-        text = f"fabric at {share:.0%} of a GPU's price is an assumption; say --fabric-share"
+        text = f"assumed network cost: {share:.0%} of the GPU price; set `--fabric-share`"
         show(Text(f"note: {text}", style="dim"))

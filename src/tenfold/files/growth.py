@@ -1,7 +1,7 @@
-"""Read what growth is asked with: limits, controllers, services, datasets, people and pace.
+"""Read a grow file: limits, controllers, services, datasets, staff, lead times and pace.
 
-It stands beside the fleet file, which says what there is; this one says what is asked of it.
-Everything may be left out: a layer whose figures are missing is unknown, and says so.
+The fleet file describes the hardware; the grow file describes demand and limits. Everything is
+optional: a layer with missing inputs is unknown and says so.
 """
 
 from collections.abc import Collection, Iterator
@@ -37,7 +37,7 @@ R = TypeVar("R", bound=Struct)
 
 
 class PaceTable(GrowTable, frozen=True, kw_only=True):
-    """`[pace]` as it is read: the core knows no calendar, and keeps its day as text."""
+    """`[pace]` as read: the core has no calendar and keeps the day as text."""
 
     today: date
     doubles_in_months: Months
@@ -59,7 +59,7 @@ MANY: dict[str, type[Struct]] = {
 
 
 class _Tables:
-    """The tables of one file as structs, and what is wrong with them."""
+    """The tables of one file as structs, and their errors."""
 
     def __init__(self, values: Table) -> None:
         self.values = values
@@ -77,7 +77,7 @@ class _Tables:
 
 
 class _Lists(Struct, frozen=True, kw_only=True):
-    """Tables that stand in lists, by their position."""
+    """Tables in lists, by their position."""
 
     controllers: dict[int, Controller]
     services: dict[int, ServiceLoad]
@@ -86,9 +86,9 @@ class _Lists(Struct, frozen=True, kw_only=True):
 
 
 def read_grow(path: Path, catalogue: Catalogue, fleet: FleetSpec | None = None) -> GrowSpec:
-    """Return what a file asks, or raise `InvalidFile` with all its faults.
+    """Return a grow file, or raise `InvalidFile` with all its errors.
 
-    Where the fleet is given, the file may only name tiers, pools and sites of it.
+    If a fleet is given, the file may only name its tiers, pools and sites.
     """
     document = read_document(path)
     tables = _Tables(_without_empty_limits(document.values))
@@ -100,9 +100,9 @@ def read_grow(path: Path, catalogue: Catalogue, fleet: FleetSpec | None = None) 
         lead_times=tables.many("lead_time", LeadTime),
     )
     spec = _spec(tables, lists)
-    tables.findings += [*_twice(lists), *_untimely(lists), *_models(lists, catalogue)]
+    tables.findings += [*_duplicates(lists), *_lead_time_order(lists), *_models(lists, catalogue)]
     if fleet is not None:
-        tables.findings += _places(lists, fleet)
+        tables.findings += _references(lists, fleet)
     if tables.findings:
         located = [
             replace(found, file=document.file, line=document.line_of(found.path))
@@ -114,7 +114,7 @@ def read_grow(path: Path, catalogue: Catalogue, fleet: FleetSpec | None = None) 
 
 
 def _without_empty_limits(values: Table) -> Table:
-    """Return the tables less limits without a value: in YAML `kw_most:` states none."""
+    """Return the tables without empty limits: in YAML `kw_most:` states none."""
     limits = values.get("limits")
     if not isinstance(limits, dict):
         return values
@@ -145,13 +145,13 @@ def _unknown_tables(values: Table) -> Iterator[Finding]:
         if key not in SINGLE and key not in MANY:
             yield Finding(
                 code="unknown-key",
-                message=f"the key `{key}` means nothing here",
-                hint=f"a file of growth has the tables {', '.join((*SINGLE, *MANY))}",
+                message=f"unknown key `{key}`",
+                hint=f"a grow file has the tables {', '.join((*SINGLE, *MANY))}",
                 path=(key,),
             )
 
 
-def _twice(lists: _Lists) -> Iterator[Finding]:
+def _duplicates(lists: _Lists) -> Iterator[Finding]:
     named: dict[str, dict[int, str]] = {
         "controller": {
             at: f"{row.kind} {row.queue}".strip() for at, row in lists.controllers.items()
@@ -166,23 +166,23 @@ def _twice(lists: _Lists) -> Iterator[Finding]:
             if name in seen:
                 yield Finding(
                     code="duplicate-name",
-                    message=f"two entries of `{table}` are called `{name}`",
+                    message=f"two `{table}` entries are named `{name}`",
                     hint="give each its own name",
                     path=(table, at),
                 )
             seen[name] = True
 
 
-def _untimely(lists: _Lists) -> Iterator[Finding]:
+def _lead_time_order(lists: _Lists) -> Iterator[Finding]:
     for at, row in lists.lead_times.items():
         if row.weeks_p50 > row.weeks_p90:
             yield Finding(
                 code="wrong-value",
                 message=(
-                    f"half of the orders of `{row.thing}` take {row.weeks_p50:g} weeks, "
-                    f"and nine of ten only {row.weeks_p90:g}"
+                    f"lead time of `{row.thing}`: `weeks_p90` is {row.weeks_p90:g}, below "
+                    f"`weeks_p50` of {row.weeks_p50:g}"
                 ),
-                hint="`weeks_p90` is at least `weeks_p50`",
+                hint="set `weeks_p90` to at least `weeks_p50`",
                 path=("lead_time", at, "weeks_p90"),
             )
 
@@ -192,31 +192,35 @@ def _models(lists: _Lists, catalogue: Catalogue) -> Iterator[Finding]:
         if catalogue.models.find(row.model) is None:
             yield Finding(
                 code="unknown-model",
-                message=f"no model is called `{row.model}`",
+                message=f"unknown model `{row.model}`",
                 hint=catalogue.models.hint(row.model),
                 path=("service", at, "model"),
             )
 
 
-def _places(lists: _Lists, fleet: FleetSpec) -> Iterator[Finding]:
+def _references(lists: _Lists, fleet: FleetSpec) -> Iterator[Finding]:
     tiers = [str(tier.id) for tier in fleet.tiers]
     sites = [str(site.id) for site in fleet.sites]
     pools = [str(pool.id) for pool in fleet.pools]
     for at, row in lists.datasets.items():
         if row.tier not in tiers:
-            yield _nowhere("unknown-tier", row.tier, tiers, ("dataset", at, "tier"))
+            yield _unknown_reference("unknown-tier", row.tier, tiers, ("dataset", at, "tier"))
         if row.source_site and row.source_site not in sites:
             path = ("dataset", at, "source_site")
-            yield _nowhere("unknown-site", row.source_site, sites, path)
+            yield _unknown_reference("unknown-site", row.source_site, sites, path)
     for at, row in lists.services.items():
         if row.pool and row.pool not in pools:
-            yield _nowhere("unknown-pool", row.pool, pools, ("service", at, "pool"))
+            yield _unknown_reference("unknown-pool", row.pool, pools, ("service", at, "pool"))
 
 
-def _nowhere(code: str, name: str, known: Collection[str], path: tuple[str | int, ...]) -> Finding:
+def _unknown_reference(
+    code: str, name: str, known: Collection[str], path: tuple[str | int, ...]
+) -> Finding:
     kind = code.removeprefix("unknown-")
     declared = ", ".join(f"`{one}`" for one in sorted(known)[:8])
-    hint = f"declared: {declared}" if declared else f"add a `[[{kind}]]` of this name to it"
-    return Finding(
-        code=code, message=f"there is no {kind} `{name}` in the fleet", hint=hint, path=path
+    hint = (
+        f"declared: {declared}"
+        if declared
+        else f"add a `[[{kind}]]` with this name to the fleet file"
     )
+    return Finding(code=code, message=f"no {kind} `{name}` in the fleet file", hint=hint, path=path)

@@ -1,4 +1,4 @@
-"""`tenfold fleet ceiling`: how far a design grows, and which layer stops it."""
+"""`tenfold fleet ceiling`: the largest job a fleet supports, and which layer limits it."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +10,7 @@ from tenfold.cli.output import print_json, show, table
 from tenfold.compose.fleet import open_fleet
 from tenfold.report.figures import rate_bytes
 from tenfold.study.ceiling.ceiling import CeilingAnswer, CeilingQuestion, ceiling
-from tenfold.study.ceiling.layers import LayerCeiling
+from tenfold.study.ceiling.layers import GRADE_WORDS, LayerCeiling
 
 POSITIVE = validators.Number(gt=0)
 Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
@@ -18,22 +18,25 @@ Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")
 
 
 def ceiling_command(
-    file: Annotated[Path, Parameter(help="A fleet file.")],
+    file: Annotated[Path, Parameter(help="Fleet file.")],
     *,
     model: Annotated[
-        str | None, Parameter(help="Model to train, if not the one that the fleet expects.")
+        str | None, Parameter(help="Model to train (default: `model` under `[expects]`).")
     ] = None,
     feed_mb_per_s_per_gpu: Annotated[
-        float | None, Parameter(help="Data that one GPU reads, in MB/s.", validator=POSITIVE)
+        float | None,
+        Parameter(help="Read rate per GPU, in MB/s (default: from the model).", validator=POSITIVE),
     ] = None,
     streams_per_gpu: Annotated[
-        float | None, Parameter(help="Concurrent reads of one GPU.", validator=POSITIVE)
+        float | None, Parameter(help="Concurrent reads per GPU (default: 1).", validator=POSITIVE)
     ] = None,
-    tier: Annotated[str | None, Parameter(help="Tier that jobs read from.")] = None,
+    tier: Annotated[
+        str | None, Parameter(help="Storage tier that jobs read from (default: the fastest).")
+    ] = None,
     facts: Facts = None,
     as_json: Json = False,
 ) -> None:
-    """Show the largest job that each layer of a fleet carries, and which layer binds first."""
+    """Show the largest job that each layer of a fleet supports, and which limits it first."""
     question = CeilingQuestion(
         model=model,
         feed_bytes_per_s_per_gpu=_bytes(feed_mb_per_s_per_gpu),
@@ -52,8 +55,8 @@ def _bytes(mb: float | None) -> float | None:
 
 
 def show_ceiling(answer: CeilingAnswer) -> None:
-    """Print the layers as a table, lowest ceiling first, then what else the design carries."""
-    job = f"training {answer.model}" if answer.model else "no model named"
+    """Print the layers, lowest ceiling first, then what else fits."""
+    job = f"training {answer.model}" if answer.model else "no model given"
     show(
         Text(
             f"{answer.fleet}: {answer.gpus_today:,} x {answer.accelerator} in "
@@ -61,10 +64,10 @@ def show_ceiling(answer: CeilingAnswer) -> None:
         ),
         Text(answer.sentence, style="bold"),
         "",
-        table("", ["layer", ">GPUs", ">headroom", "evidence", "why"], _rows(answer)),
+        table("", ["layer", ">max GPUs", ">headroom", "evidence", "why"], _rows(answer)),
         "",
     )
-    for line in _carried(answer):
+    for line in _also_fits(answer):
         show(line)
     if answer.gpus_expected is not None:
         show(_expected(answer))
@@ -72,51 +75,55 @@ def show_ceiling(answer: CeilingAnswer) -> None:
 
 def _rows(answer: CeilingAnswer) -> list[list[str]]:
     return [
-        [one.layer, _gpus(one), _headroom(one), one.evidence or "", one.sentence]
+        [one.title, _gpus(one), _headroom(one), _evidence(one), one.sentence]
         for one in answer.layers
     ]
 
 
 def _gpus(one: LayerCeiling) -> str:
-    return one.status if one.gpus is None else f"{one.gpus:,}"
+    if one.gpus is not None:
+        return f"{one.gpus:,}"
+    return "no limit" if one.status == "free" else one.status
+
+
+def _evidence(one: LayerCeiling) -> str:
+    return "" if one.evidence is None else GRADE_WORDS[one.evidence]
 
 
 def _headroom(one: LayerCeiling) -> str:
     if one.headroom is None:
         return ""
-    return f"{one.headroom:,.2f} x" if one.headroom < 10 else f"{one.headroom:,.0f} x"
+    return f"{one.headroom:,.2f}x" if one.headroom < 10 else f"{one.headroom:,.0f}x"
 
 
-def _carried(answer: CeilingAnswer) -> list[str]:
-    carried = answer.capacity_summary
+def _also_fits(answer: CeilingAnswer) -> list[str]:
+    fits = answer.capacity_summary
     lines: list[str] = []
-    if carried.model_trained_largest:
+    if fits.model_trained_largest:
         lines.append(
-            f"largest model that trains here: {carried.model_trained_largest} "
-            f"({carried.model_trained_params_b:g}B)"
+            f"largest model that can be trained: {fits.model_trained_largest} "
+            f"({fits.model_trained_params_b:g}B)"
         )
-    if carried.model_served_by_node_largest:
+    if fits.model_served_by_node_largest:
         lines.append(
-            f"largest model that one node serves: {carried.model_served_by_node_largest} "
-            f"({carried.model_served_by_node_params_b:g}B)"
+            f"largest model that one node can serve: {fits.model_served_by_node_largest} "
+            f"({fits.model_served_by_node_params_b:g}B)"
         )
-    if carried.replicas is not None:
+    if fits.replicas is not None:
         lines.append(
-            f"replicas of {answer.model}: {carried.replicas:,} of {carried.gpus_per_replica} GPUs"
+            f"replicas of {answer.model}: {fits.replicas:,}, {fits.gpus_per_replica} GPUs each"
         )
-    if carried.data_bytes_per_s is not None:
-        need = carried.data_bytes_per_s_needed
-        wanted = "" if need is None else f"; {rate_bytes(need)} needed"
+    if fits.data_bytes_per_s is not None:
+        need = fits.data_bytes_per_s_needed
+        needed = "" if need is None else f"; {rate_bytes(need)} needed"
         lines.append(
-            f"data for all GPUs at once: {rate_bytes(carried.data_bytes_per_s)} from tier "
-            f"{carried.tier}{wanted}"
+            f"data rate for all GPUs: {rate_bytes(fits.data_bytes_per_s)} from tier "
+            f"{fits.tier}{needed}"
         )
     return lines
 
 
 def _expected(answer: CeilingAnswer) -> str:
-    short = ", ".join(one.layer for one in answer.short_of_expected)
-    wanted = f"{answer.gpus_expected:,} GPUs are expected"
-    return (
-        f"{wanted}: {short} will bind first" if short else f"{wanted}, and every layer carries them"
-    )
+    short = ", ".join(one.title for one in answer.short_of_expected)
+    size = f"expected size of {answer.gpus_expected:,} GPUs"
+    return f"{size}: limited by {short}" if short else f"{size}: every layer is large enough"

@@ -1,6 +1,6 @@
-"""What a ladder costs: all that has to be ordered to stand each factor that was asked for.
+"""What it costs to reach each requested factor.
 
-Prices that nobody states are counted, not guessed: a sum says how many things it leaves out.
+Fixes without a known price are counted, not estimated: a total says how many it leaves out.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from tenfold.study.grow.layers.budget.money import BUDGET
 
 
 class Bill(Struct, frozen=True, kw_only=True):
-    """What some rows of a ladder cost together."""
+    """What the fixes of some rows cost together."""
 
     reliefs: int
     usd_per_month: float
@@ -20,27 +20,30 @@ class Bill(Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """The bill in a few words."""
+        """The cost in a few words."""
         if not self.reliefs:
-            return "nothing to pay"
+            return "no cost"
         if self.unpriced == self.reliefs:
-            return "prices not known"
-        money = f"${self.usd_per_month:,.0f} a month" if self.usd_per_month else "free"
-        return f"{money} and {self.unpriced} without a price" if self.unpriced else money
+            return "cost unknown"
+        money = f"${self.usd_per_month:,.0f}/month" if self.usd_per_month else "free"
+        if not self.unpriced:
+            return money
+        fixes = "1 fix" if self.unpriced == 1 else f"{self.unpriced} fixes"
+        return f"{money} plus {fixes} of unknown price"
 
 
 class Stage(Struct, frozen=True, kw_only=True):
-    """One factor that was asked for: what it takes, by when, and what holds the fleet below it."""
+    """One requested factor: what it takes, by when, and what blocks it."""
 
     factor: float
     bill: Bill
     order_first: str
     blocked_by: str
-    """The layer for which no relief is known; empty where the fleet gets there."""
+    """The layer without a known fix; empty if the factor is reached."""
 
 
 def bill_of(rows: Sequence[Row]) -> Bill:
-    """Return what the reliefs of some rows cost, a larger budget left out."""
+    """Return what the fixes of some rows cost, without a budget increase."""
     reliefs = [row for row in rows if row.relief is not None and row.relief.code != BUDGET]
     return Bill(
         reliefs=len(reliefs),
@@ -57,8 +60,8 @@ def stages(answer: GrowAnswer) -> list[Stage]:
 def _stage(answer: GrowAnswer, factor: float) -> Stage:
     rows = [row for row in answer.rows if row.k is not None and row.k < factor]
     short = answer.ok_up_to is not None and answer.ok_up_to < factor
-    # The last row that breaks holds it: it has no relief, or there were too many rows.
-    blocked_by = rows[-1].layer if short and rows else ""
+    # The last row blocks it: it has no fix, or there were too many rows.
+    blocked_by = (rows[-1].label or rows[-1].layer) if short and rows else ""
     return Stage(
         factor=factor,
         bill=bill_of(rows),
@@ -68,10 +71,10 @@ def _stage(answer: GrowAnswer, factor: float) -> Stage:
 
 
 def order_day(row: Row) -> str:
-    """Return the day to order by as it is told: one that has gone says so."""
+    """Return the day to order by as printed, marked if it is past."""
     return f"{row.order_by} (past)" if row.late else row.order_by
 
 
 def _is_day(text: str) -> bool:
-    """Without a pace an order is told by weeks before a factor, and those have no order."""
+    """Without a pace, orders are given in weeks before a factor and cannot be sorted."""
     return text[:4].isdigit() and text[4:5] == "-"

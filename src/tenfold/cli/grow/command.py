@@ -1,4 +1,4 @@
-"""`tenfold grow`: what breaks first when demand or the fleet grows, and what to do about it."""
+"""`tenfold grow`: what breaks first when demand or the fleet grows, and how to fix it."""
 
 import sys
 from pathlib import Path
@@ -21,51 +21,61 @@ from tenfold.study.grow.question import GrowQuestion, check_question
 
 app = App(name="grow", help_format="plaintext", default_parameter=Parameter(show_default=False))
 
-FleetFile = Annotated[Path, Parameter(help="A fleet file.")]
-Jobs = Annotated[Path | None, Parameter(help="The history: a job table or a public trace.")]
-Mix = Annotated[str, Parameter(help="A workload of the facts, where there is no history.")]
+FleetFile = Annotated[Path, Parameter(help="Fleet file.")]
+Jobs = Annotated[Path | None, Parameter(help="Job history: a job table or a public trace.")]
+Mix = Annotated[str, Parameter(help="Workload mix to use instead of a job history.")]
 Load = Annotated[
     float,
     Parameter(
-        help="Share of the fleet that the mix fills today, 0.6.",
+        help="Share of the fleet that the mix fills today (default: 0.6).",
         validator=validators.Number(gt=0, lte=100),
     ),
 ]
-RunOutcome = Annotated[str, Parameter(help="What the history ran under: a policy or a slurm.conf.")]
-Profiles = Annotated[Path | None, Parameter(help="What jobs draw: `[profile.NAME]` tables.")]
-ExpectedDesign = Annotated[
-    Path | None,
-    Parameter(name="--grow", help="Limits, controllers, services, people, lead times and pace."),
+RanUnder = Annotated[
+    str, Parameter(help="Policy the history ran under, or a slurm.conf (default: tenfold).")
 ]
-Measured = Annotated[Path | None, Parameter(help="A table of measured usage by factor.")]
+Profiles = Annotated[
+    Path | None,
+    Parameter(help="Job profiles: I/O, network and scaling, as `[profile.NAME]` tables."),
+]
+GrowFile = Annotated[
+    Path | None,
+    Parameter(
+        name="--grow", help="Grow file: limits, controllers, services, staff, lead times, pace."
+    ),
+]
+Measured = Annotated[Path | None, Parameter(help="CSV of measured usage by growth factor.")]
 Timed = Annotated[
     Path | None,
     Parameter(
-        name="--calibrate", help="Runs that were timed, as JSON Lines: larger jobs go by them."
+        name="--calibrate", help="Timed training runs as JSON Lines, to calibrate job scaling."
     ),
 ]
-Along = Annotated[Axis, Parameter(help="What grows; all.")]
-To = Annotated[str, Parameter(help="Factors of interest, 2,5,10; the ladder ends at the largest.")]
+Along = Annotated[Axis, Parameter(help="What grows (default: all).")]
+To = Annotated[str, Parameter(help="Growth factors to reach, up to the largest (default: 2,5,10).")]
 Require = Annotated[
-    str | None, Parameter(help="Status 1 unless the fleet as it is stands this factor, as 2x.")
+    str | None,
+    Parameter(help="Exit with status 1 unless today's fleet is OK up to this factor, such as 2x."),
 ]
-Failures = Annotated[
-    str | None, Parameter(help="Failures of runs and saves: a preset or a fault trace.")
-]
+Failures = Annotated[str | None, Parameter(help="How often nodes fail: a preset or a fault trace.")]
 CountAssumed = Annotated[
-    bool, Parameter(negative="", help="Let layers that rest on an assumption break, too.")
+    bool, Parameter(negative="", help="Also rank layers that rest on an assumption.")
 ]
 Seeds = Annotated[
     int,
     Parameter(
-        help="Courses of luck that runs are made with, 5.",
+        help="Number of random seeds for simulated layers (default: 5).",
         validator=validators.Number(gte=1, lte=100),
     ),
 ]
-Seed = Annotated[int, Parameter(help="The same seed gives the same answer.")]
-Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
-Html = Annotated[Path | None, Parameter(help="Also write a report with charts.")]
-Force = Annotated[bool, Parameter(negative="", help="Write over an existing report.")]
+Seed = Annotated[
+    int, Parameter(help="First random seed; the same seed gives the same result (default: 0).")
+]
+Facts = Annotated[
+    Path | None, Parameter(help="Folder with your own facts, on top of the built-in ones.")
+]
+Html = Annotated[Path | None, Parameter(help="Also write an HTML report with charts.")]
+Force = Annotated[bool, Parameter(negative="", help="Overwrite an existing report.")]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
 
 
@@ -76,9 +86,9 @@ def grow_command(
     jobs: Jobs = None,
     mix: Mix = "",
     load: Load = MIX_LOAD,
-    policy: RunOutcome = "tenfold",
+    policy: RanUnder = "tenfold",
     profiles: Profiles = None,
-    grow: ExpectedDesign = None,
+    grow: GrowFile = None,
     measured: Measured = None,
     timed: Timed = None,
     axis: Along = "all",
@@ -93,11 +103,11 @@ def grow_command(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Name the layer that breaks first as a fleet grows, what relieves it, and what breaks next.
+    """Show what breaks first as demand or the fleet grows, how to fix it, and what breaks next.
 
-    jobs: arrivals. job-size: GPUs of each job. data: bytes stored, read and saved. traffic:
-    requests. teams: more queues of these kinds. nodes: the fleet by its own pattern, with work
-    for it, on the layers shared today. all: nodes, data, traffic, teams.
+    Axes: jobs (arrival rate), job-size (GPUs per job), data (bytes stored, read and written),
+    traffic (requests), teams (more teams like today's, with their jobs), nodes (more nodes and
+    jobs on today's sites, switches and storage), all (nodes, data, traffic and teams).
     """
     question = GrowQuestion(
         axis=axis,
@@ -131,21 +141,21 @@ def _answer(
     if html is None:
         _show(_analysed(inputs, question), question, as_json)
         return
-    # The file is opened first: an answer may take a minute, and is not to be lost to a name.
+    # Open the file first: an analysis may take a minute and must not be lost to a bad path.
     with open_new_file(html, force=force) as page:
         answer = _analysed(inputs, question)
         page.write(grow_page(answer, question).encode())
-    sys.stderr.write(f"note: the report is written to {html}\n")
+    sys.stderr.write(f"note: report written to {html}\n")
     _show(answer, question, as_json)
 
 
 def _analysed(inputs: GrowInputs, question: GrowQuestion) -> GrowAnswer:
     if not inputs.jobs or not sys.stderr.isatty():
         return analyse(inputs, question)
-    # What draws the count takes longer to load than a ladder without runs takes to climb.
+    # The progress display takes longer to import than an analysis without runs takes.
     from tenfold.cli.grow.progress import counting  # noqa: PLC0415
 
-    with counting("runs of the grown fleet") as done:
+    with counting("simulation runs") as done:
         return analyse(inputs, question, done)
 
 
@@ -159,13 +169,13 @@ def _show(answer: GrowAnswer, question: GrowQuestion, as_json: bool) -> None:
 
 
 def _factor(word: str, option: str) -> float:
-    """Return a factor as people write it: `2`, `2x`, `1.5`."""
+    """Parse a factor such as `2`, `2x` or `1.5`."""
     text = word.strip().lower()
     try:
         return float(text[:-1] if text.endswith("x") else text)
     except ValueError:
         raise InputError(
             "not-a-factor",
-            f"`{option}` is given `{word}`, which is not a factor",
-            "write it as `2x` or `2`; several as `2,5,10`",
+            f"`{option}`: `{word}` is not a growth factor",
+            "write `2x` or `2`, or several as `2,5,10`",
         ) from None

@@ -1,4 +1,4 @@
-"""The answer of `tenfold grow` as a document, with what was required of it.
+"""The JSON document of `tenfold grow`, with the requirement.
 
 Nothing in it comes from the clock or the machine: the same question gives the same bytes.
 """
@@ -10,7 +10,7 @@ from tenfold.study.grow.question import GrowQuestion
 
 
 class Required(Struct, frozen=True, kw_only=True):
-    """A factor that the fleet must stand as it is, and whether it does."""
+    """A factor that today's fleet must reach, and whether it does."""
 
     factor: float
     met: bool
@@ -34,9 +34,9 @@ def document(answer: GrowAnswer, question: GrowQuestion) -> GrowDocument:
 
 
 def meets_requirement(answer: GrowAnswer, question: GrowQuestion) -> bool:
-    """Return whether the fleet stands what is required of it, without any relief.
+    """Return whether today's fleet reaches the required factor without any fix.
 
-    What could not be judged raises no alarm.
+    Layers that could not be evaluated do not count.
     """
     first = answer.first
     if question.require is None or first is None or first.k is None:

@@ -1,7 +1,7 @@
-"""The page that `tenfold grow --html` writes: what is printed, with charts beside it."""
+"""The page that `tenfold grow --html` writes: the printed result, with charts."""
 
 from tenfold.cli.grow.bill import Bill, Stage, bill_of, order_day, stages
-from tenfold.cli.grow.render import factor, interval, needs_lines
+from tenfold.cli.grow.render import EVALUATED, factor, interval, needs_lines
 from tenfold.report.charts.growth import LayerCurve, LayerHeadroom
 from tenfold.report.charts.points import Point
 from tenfold.report.pages.grow import GrowPage, grow_report
@@ -12,12 +12,12 @@ from tenfold.study.grow.question import GrowQuestion
 from tenfold.study.grow.registry import LAYERS
 from tenfold.study.grow.runs.layer import SimulatedLayer
 
-BOTTLENECK_COLUMNS = ["breaks at", "layer", "seen then", "evidence", "relief"]
-ORDERS = ["what", "for", "$/month", "in all", "order by", "stands then"]
-STAGES = ["to stand", "reliefs", "$/month", "without a price", "first order by", "gets there"]
+BOTTLENECK_COLUMNS = ["breaks at", "layer", "symptom", "evidence", "fix"]
+ORDERS = ["fix", "for", "$/month", "total $/month", "order by", "OK up to"]
+STAGES = ["factor", "fixes", "$/month", "unknown price", "first order by", "reached"]
 OF_RUNS = [layer.name for layer in LAYERS if isinstance(layer, SimulatedLayer)]
-"""Layers of which nothing is known beyond the runs that were made."""
-LAYER_COLUMNS = ["breaks at", "interval", "layer", "seen then", "evidence"]
+"""Simulated layers, of which nothing is known beyond the runs that were made."""
+LAYER_COLUMNS = ["breaks at", "range", "layer", "symptom", "evidence"]
 
 
 def grow_page(answer: GrowAnswer, question: GrowQuestion) -> str:
@@ -27,7 +27,7 @@ def grow_page(answer: GrowAnswer, question: GrowQuestion) -> str:
     return grow_report(
         GrowPage(
             title=f"What breaks first: {answer.fleet}",
-            lead=f"{answer.sentence}; {answer.calibration.sentence}.",
+            lead=f"{_capital(answer.sentence)}; {answer.calibration.sentence}.",
             axis=answer.axis,
             most=question.most,
             tiles=_tiles(answer, upto),
@@ -38,7 +38,7 @@ def grow_page(answer: GrowAnswer, question: GrowQuestion) -> str:
             layers=(LAYER_COLUMNS, [_layer(row) for row in answer.layers]),
             curves=[
                 LayerCurve(
-                    name=f"{one.layer} ({one.resource})",
+                    name=one.label,
                     points=_looked_at(one.points) if one.layer in OF_RUNS else one.points,
                 )
                 for one in answer.curves
@@ -49,7 +49,7 @@ def grow_page(answer: GrowAnswer, question: GrowQuestion) -> str:
                 )
                 for row in answer.layers
             ],
-            breaks={} if first is None or first.k is None else {first.layer: first.k},
+            breaks={} if first is None or first.k is None else {first.title: first.k},
             waits=_looked_at(_points(answer, Queue.name)),
             wait_limit_s=limits.wait_s_p90,
             efficiency=_points(answer, StepEfficiency.name),
@@ -62,25 +62,25 @@ def grow_page(answer: GrowAnswer, question: GrowQuestion) -> str:
 
 
 def name_of(row: Row) -> str:
-    """Return a layer with the resource that it is about."""
-    return f"{row.layer} ({row.resource})" if row.resource else row.layer
+    """Return the layer and its resource by their names on screen."""
+    return row.label or row.layer
 
 
 def _tiles(answer: GrowAnswer, upto: str) -> list[tuple[str, str]]:
     first = answer.first
     tiles = [
-        ("nothing" if first is None else first.layer, f"breaks first along {answer.axis}"),
-        (f">{upto}" if first is None else factor(first.k), "the fleet stands today"),
+        ("nothing" if first is None else first.title, f"breaks first, axis {answer.axis}"),
+        (f">{upto}" if first is None else factor(first.k), "OK up to, today"),
     ]
     if not answer.rows:
         return tiles
     bill = bill_of(answer.rows)
     stands = f">{upto}" if answer.ok_up_to is None else factor(answer.ok_up_to)
-    tiles.append((stands, "it stands with all reliefs"))
+    tiles.append((stands, "OK up to, with all fixes"))
     known = bill.unpriced < bill.reliefs or not bill.reliefs
-    more = f", and {bill.unpriced} without a price" if bill.unpriced and known else ""
+    more = f", plus {bill.unpriced} of unknown price" if bill.unpriced and known else ""
     tiles.append(
-        (f"${bill.usd_per_month:,.0f}" if known else "not known", f"a month for reliefs{more}")
+        (f"${bill.usd_per_month:,.0f}" if known else "unknown", f"a month for all fixes{more}")
     )
     return tiles
 
@@ -91,7 +91,7 @@ def _bottleneck_row(row: Row) -> list[str]:
 
 
 def _orders(answer: GrowAnswer, upto: str) -> list[list[str]]:
-    """Return one line for each relief, with what all so far come to."""
+    """Return one line for each fix, with the running total."""
     lines: list[list[str]] = []
     for place, row in enumerate(answer.rows):
         if row.relief is None:
@@ -99,7 +99,7 @@ def _orders(answer: GrowAnswer, upto: str) -> list[list[str]]:
         so_far = bill_of(answer.rows[: place + 1])
         then = f">{upto}" if row.k_after is None else factor(row.k_after)
         lines.append(
-            [row.relief.sentence, row.layer, _cost(row), _sum(so_far), order_day(row), then]
+            [row.relief.sentence, row.title, _cost(row), _sum(so_far), order_day(row), then]
         )
     return lines
 
@@ -110,12 +110,12 @@ def _cost(row: Row) -> str:
 
 def _sum(bill: Bill) -> str:
     if bill.unpriced and bill.unpriced == bill.reliefs:
-        return "not known"
-    return f"{bill.usd_per_month:,.0f}" + (" and more" if bill.unpriced else "")
+        return "unknown"
+    return f"{bill.usd_per_month:,.0f}" + ("+" if bill.unpriced else "")
 
 
 def _stage(one: Stage) -> list[str]:
-    gets_there = f"no: {one.blocked_by} has no relief" if one.blocked_by else "yes"
+    gets_there = f"no: no known fix for {one.blocked_by}" if one.blocked_by else "yes"
     return [
         f"{one.factor:g}x",
         str(one.bill.reliefs),
@@ -127,30 +127,32 @@ def _stage(one: Stage) -> list[str]:
 
 
 def _layer(row: Row) -> list[str]:
-    k = factor(row.k) if row.status == "breaks" else row.status
+    k = factor(row.k) if row.status == "breaks" else "OK"
     return [k, interval(row), name_of(row), row.symptom, row.grade or ""]
 
 
 def _top(answer: GrowAnswer, upto: str) -> str:
     if not answer.rows:
-        return f"{answer.sentence}."
+        return f"{_capital(answer.sentence)}."
     bill = bill_of(answer.rows)
     if not bill.reliefs and answer.ok_up_to is not None:
-        return f"The fleet stands {factor(answer.ok_up_to)}, and no relief is known."
-    stands = (
-        f"{upto}, by what could be judged" if answer.ok_up_to is None else factor(answer.ok_up_to)
-    )
-    return f"With all of these the fleet stands {stands}: {bill.sentence}."
+        return f"OK up to {factor(answer.ok_up_to)}; no known fix."
+    reached = f"{upto} ({EVALUATED})" if answer.ok_up_to is None else factor(answer.ok_up_to)
+    return f"With all fixes: OK up to {reached}; {bill.sentence}."
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _points(answer: GrowAnswer, layer: str) -> tuple[Point, ...]:
-    """Return the fullest curve of a layer; none where it was not judged."""
+    """Return the fullest curve of a layer; none if it was not evaluated."""
     curves = [one.points for one in answer.curves if one.layer == layer and one.points]
     return max(curves, key=lambda points: points[-1][1], default=())
 
 
 def _looked_at(points: tuple[Point, ...]) -> tuple[Point, ...]:
-    """Return points up to where runs were made: beyond, the last figure merely goes on."""
+    """Return points up to where runs were made: beyond, the last figure is repeated."""
     last = len(points)
     while last > 1 and points[last - 2][1] == points[-1][1] > 0:
         last -= 1
@@ -160,16 +162,16 @@ def _looked_at(points: tuple[Point, ...]) -> tuple[Point, ...]:
 def _limits(answer: GrowAnswer) -> list[tuple[str, str]]:
     limits = answer.limits
     stated = [
-        ("dollars a month", limits.usd_per_month_most, "{:,.0f}"),
-        ("kW of all sites", limits.kw_most, "{:,.0f}"),
+        ("cost, $/month", limits.usd_per_month_most, "{:,.0f}"),
+        ("total power, kW", limits.kw_most, "{:,.0f}"),
     ]
     return [
-        ("wait, P90", f"{limits.wait_s_p90 / 3_600:g} h"),
-        ("step efficiency, least", f"{limits.step_efficiency_least:.0%}"),
-        ("time that saves and failures take", f"{limits.lost_share_most:.0%}"),
-        ("stall on shared layers", f"{limits.stall_share_most:.0%}"),
-        ("GPUs idle where no waiting job fits", f"{limits.stranded_share_most:.0%}"),
-        ("evenness among teams, least", f"{limits.fairness_least:g}"),
-        ("capacity to stay free", f"{limits.headroom_least:.0%}"),
+        ("queue wait, P90", f"{limits.wait_s_p90 / 3_600:g} h"),
+        ("scaling efficiency, minimum", f"{limits.step_efficiency_least:.0%}"),
+        ("time lost to checkpoints and failures", f"{limits.lost_share_most:.0%}"),
+        ("time lost to contention", f"{limits.stall_share_most:.0%}"),
+        ("GPUs idle because no waiting job fits", f"{limits.stranded_share_most:.0%}"),
+        ("fairness between teams, minimum", f"{limits.fairness_least:g}"),
+        ("headroom to keep", f"{limits.headroom_least:.0%}"),
         *((name, form.format(value)) for name, value, form in stated if value is not None),
     ]

@@ -1,6 +1,6 @@
-"""Progress of a climb on standard error, where somebody looks at it.
+"""Progress of an analysis on standard error, if that is a terminal.
 
-How many runs a ladder takes is known only at its top, so there is a count and no bar.
+The number of runs is not known in advance, so there is a count and no bar.
 """
 
 from collections.abc import Callable, Generator
@@ -12,7 +12,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 @contextmanager
 def counting(what: str) -> Generator[Callable[[int], None]]:
-    """Give a function that says how many are done, where nobody knows of how many."""
+    """Give a function that reports how many are done, without a total."""
     console = Console(stderr=True)
     count = TextColumn("{task.completed:,.0f}")
     columns = (SpinnerColumn(), TextColumn("{task.description}"), count, TimeElapsedColumn())

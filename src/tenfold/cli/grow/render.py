@@ -1,4 +1,4 @@
-"""Print a ladder for people: what breaks first, what relieves it, and what is not known."""
+"""Print a growth analysis: what breaks first, how to fix it, and what is unknown."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -11,34 +11,37 @@ from tenfold.cli.grow.bill import bill_of, order_day
 from tenfold.cli.grow.json import meets_requirement
 from tenfold.cli.output import console, show, table
 from tenfold.physics.growth.breaking import FACTOR_LEAST
+from tenfold.study.grow.analyse import AXIS_WORDS
 from tenfold.study.grow.answer import GrowAnswer, Row
 from tenfold.study.grow.question import GrowQuestion
 
+TITLE = "What breaks first, in order"
 BOTTLENECK_COLUMNS = [
-    ">k*",
-    ">interval",
+    ">breaks at",
+    ">range",
     "layer",
-    "seen then",
+    "symptom",
     "evidence",
-    "relief",
+    "fix",
     ">$/month",
-    ">then",
+    ">OK up to",
 ]
-NARROW = [">k*", "layer", "seen then", "relief", ">then"]
-"""The ladder where there is no room: what is left out stands below its neighbour."""
+NARROW = [">breaks at", "layer", "symptom", "fix", ">OK up to"]
+"""On a narrow terminal the other columns go below their neighbour."""
 WIDE_LEAST = 96
-LAYERS = [">k*", ">interval", "layer", "seen then", "evidence"]
+LAYERS = [">breaks at", ">range", "layer", "symptom", "evidence"]
 WHOLE = ("layer", "evidence")
 """Columns whose lines are never broken."""
 ROW_NAME_WIDTH, LAYER_NAME_WIDTH = 18, 26
-"""How wide names may be, beside sentences."""
+"""How wide layer names may be next to sentences."""
+EVALUATED = "evaluated layers only"
 
 
 def show_grow(answer: GrowAnswer, question: GrowQuestion) -> None:
-    """Print the ladder, the layers beside it, and those that are unknown."""
-    upto = f"{question.most:g}x"
+    """Print what breaks, in order, then the other layers and those that are unknown."""
+    upto, axis = f"{question.most:g}x", AXIS_WORDS[answer.axis]
     show(
-        Text(f"{answer.fleet}: {answer.axis} up to {upto}; {answer.calibration.sentence}"),
+        Text(f"{answer.fleet}: {axis} up to {upto}; {answer.calibration.sentence}"),
         Text(answer.sentence, style="bold"),
         "",
     )
@@ -50,33 +53,33 @@ def show_grow(answer: GrowAnswer, question: GrowQuestion) -> None:
     others = _others(answer)
     broken = [row for row in others if row.status == "breaks"]
     if broken:
-        title = "other layers of the fleet as it stands"
+        title = "Other layers, without any fix"
         show(_table(title, LAYERS, [_layer(row) for row in broken]), "")
     free = _free(answer)
     if free:
-        show(f"free: {', '.join(free)} (stand all that was looked at; `--html` shows each)")
-    for line in (*(f"unknown: {one}" for one in needs_lines(answer)), *answer.assumptions):
+        show(f"OK at every factor checked: {', '.join(free)} (details: `--html`)")
+    for line in (*needs_lines(answer), *answer.assumptions):
         show(line)
     if question.require is not None:
-        said = "stands" if meets_requirement(answer, question) else "does not stand"
-        show(f"required: {question.require:g}x, which the fleet {said} by what could be judged")
+        met = f"met ({EVALUATED})" if meets_requirement(answer, question) else "not met"
+        show(f"required {question.require:g}x: {met}")
 
 
 def _bottleneck_table(rows: Sequence[Row], upto: str) -> Table:
     wide = [_bottleneck_row(row, upto) for row in rows]
     if console().width >= WIDE_LEAST:
-        return _table("", BOTTLENECK_COLUMNS, wide)
-    return _table("", NARROW, [_narrow(cells) for cells in wide])
+        return _table(TITLE, BOTTLENECK_COLUMNS, wide)
+    return _table(TITLE, NARROW, [_narrow(cells) for cells in wide])
 
 
 def _narrow(cells: Sequence[str]) -> list[str]:
-    k, interval_, name, seen, grade, relief, cost, then = cells
-    paid = f"{relief}\n$/month: {cost}" if cost else relief
-    return [f"{k}\n{interval_}", f"{name}\n({grade})", seen, paid, then]
+    k, interval_, name, symptom, grade, fix, cost, then = cells
+    priced = f"{fix}\n$/month: {cost}" if cost else fix
+    return [f"{k}\n{interval_}", f"{name}\n({grade})", symptom, priced, then]
 
 
 def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """Return a table in which sentences give way to names, and not names to sentences."""
+    """Return a table in which sentences are wrapped, and names are not."""
     made = table(title, columns, rows)
     for column in made.columns:
         column.no_wrap = column.no_wrap or column.header in WHOLE
@@ -84,18 +87,12 @@ def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) ->
 
 
 def _named(row: Row, width: int) -> str:
-    """Return a layer with its resource below it, in lines of a width where words allow it."""
-    parts = (row.layer, row.resource)
-    lines = (
-        line
-        for part in parts
-        for line in wrap(part, width, break_long_words=False, break_on_hyphens=False)
-    )
-    return "\n".join(lines)
+    """Return the name of a layer, wrapped to a width."""
+    return "\n".join(wrap(row.label, width, break_long_words=False, break_on_hyphens=False))
 
 
 def _bottleneck_row(row: Row, upto: str) -> list[str]:
-    relief = row.relief.sentence if row.relief else row.sentence
+    fix = row.relief.sentence if row.relief else row.sentence
     then = f">{upto}" if row.relief and row.k_after is None else factor(row.k_after)
     return [
         factor(row.k),
@@ -103,7 +100,7 @@ def _bottleneck_row(row: Row, upto: str) -> list[str]:
         _named(row, ROW_NAME_WIDTH),
         row.symptom,
         row.grade or "",
-        relief,
+        fix,
         _money(row),
         then if row.relief else "",
     ]
@@ -124,27 +121,26 @@ def _orders(rows: tuple[Row, ...]) -> list[str]:
 
 
 def _top(answer: GrowAnswer, upto: str) -> str:
-    """Say how far the ladder reaches, and for how much."""
+    """Say how far all fixes together reach, and what they cost."""
     bill = bill_of(answer.rows)
     if not bill.reliefs and answer.ok_up_to is not None:
-        return f"the fleet stands {factor(answer.ok_up_to)}, and no relief is known"
-    paid = bill.sentence
+        return f"OK up to {factor(answer.ok_up_to)}; no known fix"
     if answer.ok_up_to is None:
-        return f"with all of these the fleet stands {upto}, by what could be judged: {paid}"
-    return f"with all of these the fleet stands {factor(answer.ok_up_to)}: {paid}"
+        return f"with all fixes: OK up to {upto} ({EVALUATED}); {bill.sentence}"
+    return f"with all fixes: OK up to {factor(answer.ok_up_to)}; {bill.sentence}"
 
 
 def _others(answer: GrowAnswer) -> list[Row]:
-    """Return the layers that have no rung: assumed ones, and those that hold longer."""
+    """Return the layers that are not in the first table."""
     named = {(row.layer, row.resource) for row in answer.rows}
     return [row for row in answer.layers if (row.layer, row.resource) not in named]
 
 
 def _free(answer: GrowAnswer) -> list[str]:
-    """Return the layers that break nowhere; with the resource where another of them breaks."""
+    """Return the layers that never break; with the resource if another one of them does."""
     breaks = {row.layer for row in (*answer.rows, *answer.layers) if row.status == "breaks"}
     names = (
-        f"{row.layer} ({row.resource})" if row.layer in breaks else row.layer
+        row.label if row.layer in breaks else row.title
         for row in answer.layers
         if row.status == "free"
     )
@@ -152,37 +148,33 @@ def _free(answer: GrowAnswer) -> list[str]:
 
 
 def _layer(row: Row) -> list[str]:
-    return [
-        factor(row.k),
-        interval(row),
-        _named(row, LAYER_NAME_WIDTH),
-        row.symptom,
-        row.grade or "",
-    ]
+    name = _named(row, LAYER_NAME_WIDTH)
+    return [factor(row.k), interval(row), name, row.symptom, row.grade or ""]
 
 
 def needs_lines(answer: GrowAnswer) -> list[str]:
-    """Return one line for each missing figure, then the layers that nothing would answer."""
-    told = [one for one in answer.unknown if one.needs]
-    untold = [one.layer for one in answer.unknown if not one.needs]
+    """Return one line for each missing input, then the layers that do not apply."""
+    missing = [one for one in answer.unknown if one.needs]
+    not_applicable = [one.title for one in answer.unknown if not one.needs]
     lines: list[str] = []
-    for needs, group in groupby(told, key=lambda one: one.needs):
-        names = ", ".join(dict.fromkeys(one.layer for one in group))
-        lines.append(f"{names} (needs {needs})")
-    if untold:
-        lines.append(f"{', '.join(untold)} (not judged)")
+    for needs, group in groupby(missing, key=lambda one: one.needs):
+        names = ", ".join(dict.fromkeys(one.title for one in group))
+        lines.append(f"unknown: {names} (needs {needs})")
+    if not_applicable:
+        lines.append(f"not applicable: {', '.join(not_applicable)}")
     return lines
 
 
 def interval(row: Row) -> str:
-    """Return how far a factor may be off; empty where nothing says so."""
+    """Return the range of a factor; empty if unknown."""
     if row.low is None and row.high is None:
         return ""
-    return f"[{factor(row.low)}, {factor(row.high)}]"
+    low, high = factor(row.low), factor(row.high)
+    return f"{low}+" if row.high is None else f"{low.removesuffix('x')}-{high}"
 
 
 def factor(value: float | None) -> str:
-    """Return a factor as it is printed; what lies beyond the search has none."""
+    """Return a factor as printed; `-` beyond the search."""
     if value is None:
         return "-"
     if value <= FACTOR_LEAST:

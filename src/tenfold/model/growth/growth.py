@@ -1,10 +1,9 @@
-"""What is asked when a fleet grows: the axis, the limits, and what the fleet file does not say.
+"""The grow file: axes, limits, and what the fleet file does not say.
 
-A fleet file describes what stands there. Whether growth breaks it also depends on how long a
-wait is bearable, who repairs nodes, what is stored and served, and how long things take to
-come: figures that nobody puts in an inventory. What is None was not stated, and a layer
-that would need it is unknown. These structs are the tables of a grow file, in the units that
-people write; bounds are wide, and catch a wrong unit, not an unusual fleet.
+A fleet file describes the hardware. Whether growth breaks it also depends on acceptable waits,
+repair staff, stored data, services and lead times: figures that are in no inventory. None means not
+stated; a layer that needs it is unknown. These structs are the tables of a grow file, in the units
+that people write; bounds are wide, to catch a wrong unit and not an unusual fleet.
 """
 
 from typing import Annotated, Literal, get_args
@@ -16,14 +15,14 @@ from tenfold.model.units import Bytes
 Axis = Literal["jobs", "job-size", "data", "traffic", "teams", "nodes", "all"]
 """What grows by the factor.
 
-jobs: arrivals of jobs. job-size: GPUs of each job, at equal work. data: bytes of datasets, of
-reads and of checkpoints. traffic: requests to services. teams: more queues of the same kinds,
-with their jobs. nodes: the fleet by its own pattern, with jobs for it, on the shared layers
-there are. all: nodes, data, traffic and teams together; jobs keep their size.
+jobs: arrival rate of jobs. job-size: GPUs per job, at equal work. data: bytes of datasets, reads
+and checkpoints. traffic: requests to services. teams: more teams of the same kinds, with their
+jobs. nodes: more nodes in today's pattern, with jobs for them, on today's shared layers. all:
+nodes, data, traffic and teams together; jobs keep their size.
 """
 AXES: tuple[Axis, ...] = get_args(Axis)
 Quantity = Literal["jobs", "job-size", "data", "traffic", "teams", "nodes"]
-"""One thing that demand is made of; an axis moves one or several."""
+"""One component of demand; an axis grows one or several."""
 
 Grade = Literal["measured", "calibrated", "published", "assumed"]
 """How well a breaking factor is known, best first."""
@@ -32,7 +31,7 @@ ControllerKind = Literal["tenfold", "slurm", "kueue"]
 OrderItem = Literal[
     "nodes", "site-power", "rack-power", "rack", "switch", "link", "floor", "storage"
 ]
-"""What is ordered to relieve a layer, and has a lead time."""
+"""What is ordered to fix a layer, and has a lead time."""
 
 _GROWS_ALONG: dict[Axis, tuple[Quantity, ...]] = {
     "jobs": ("jobs",),
@@ -71,11 +70,11 @@ BYTES_PER_TB = 10**12
 
 
 class GrowTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table of a grow file; an unknown key is a fault."""
+    """A table of a grow file; an unknown key is an error."""
 
 
 class GrowthLimits(GrowTable, frozen=True, kw_only=True):
-    """Where each layer counts as broken. The defaults are assumptions, and printed."""
+    """The limit at which each layer counts as broken. The defaults are assumptions, and printed."""
 
     wait_s_p90: Seconds = 14_400.0
     step_efficiency_least: Share = 0.8
@@ -84,30 +83,30 @@ class GrowthLimits(GrowTable, frozen=True, kw_only=True):
     kw_most: Kw | None = None
     usd_per_month_most: Usd | None = None
     headroom_least: Annotated[float, Meta(ge=0, lt=1)] = 0.0
-    """Share of every capacity that is to stay free."""
+    """Share of every capacity to keep free."""
     admission_wait_s_most: Seconds = 300.0
     spare_shortfall_share_most: Share = 0.01
     fairness_least: Share = 0.8
     stranded_share_most: Share = 0.15
     lost_share_most: Share = 0.1
-    """Share of time that saves and failures may take from a job."""
+    """Share of a job's time that checkpoints and failures may take."""
 
 
 class Controller(GrowTable, frozen=True, kw_only=True):
-    """What admits jobs, and how fast it is set to do so."""
+    """A controller that admits jobs, and how fast it is configured."""
 
     kind: ControllerKind
     queue: str = ""
     cycles_per_min: Rate | None = None
     heads_per_cycle: Many = 1
-    """Jobs that are tried of each queue in a cycle."""
+    """Jobs of each queue tried per cycle."""
     admitted_share: Share | None = None
-    """Share of the jobs tried that are admitted."""
+    """Share of the tried jobs that are admitted."""
     cost_ms_per_job: Annotated[float, Meta(gt=0, le=1e9)] | None = None
 
 
 class ServiceLoad(GrowTable, frozen=True, kw_only=True):
-    """A service, what is asked of it today, and what it promises."""
+    """A service, its load today, and its latency targets."""
 
     name: Name
     model: Name
@@ -121,14 +120,14 @@ class ServiceLoad(GrowTable, frozen=True, kw_only=True):
 
 
 class Dataset(GrowTable, frozen=True, kw_only=True):
-    """Bytes that lie on a tier, and the axis along which they grow."""
+    """A dataset on a tier, and the axis along which it grows."""
 
     name: Name
     tier: Name
     tb: Tb
     grows_with: Axis = "data"
     source_site: str = ""
-    """The site that it is staged from, if not the tier's own."""
+    """The site it is staged from, if not the tier's own."""
 
     @property
     def bytes(self) -> Bytes:
@@ -137,7 +136,7 @@ class Dataset(GrowTable, frozen=True, kw_only=True):
 
 
 class Monitoring(GrowTable, frozen=True, kw_only=True):
-    """What is scraped, how often, and where it is kept."""
+    """What is scraped, how often, and where it is stored."""
 
     series_per_node: Rate | None = None
     series_per_gpu: Rate | None = None
@@ -149,12 +148,12 @@ class Monitoring(GrowTable, frozen=True, kw_only=True):
 
     @property
     def store_bytes(self) -> Bytes | None:
-        """Room for samples."""
+        """Storage for samples."""
         return None if self.store_tb is None else Bytes(round(self.store_tb * BYTES_PER_TB))
 
 
 class Operations(GrowTable, frozen=True, kw_only=True):
-    """Who mends nodes, and what stands in for them meanwhile."""
+    """Who repairs nodes, and how many spares replace them meanwhile."""
 
     crew: Annotated[float, Meta(gt=0, le=1_000_000)] | None = None
     repairs_per_person_day: Annotated[float, Meta(gt=0, le=10_000)] | None = None
@@ -162,18 +161,18 @@ class Operations(GrowTable, frozen=True, kw_only=True):
     usd_per_person_month: Usd | None = None
     spares: Count | None = None
     checkpoint_every_min: Annotated[float, Meta(gt=0, le=100_000)] | None = None
-    """How often jobs save that do not say so themselves; None is hourly."""
+    """Checkpoint interval of jobs that do not state one; None is hourly."""
 
 
 class Facility(GrowTable, frozen=True, kw_only=True):
-    """What the building still has: places for racks in all, and switch ports that are free."""
+    """What the building has: rack positions in total, and free switch ports."""
 
     floor_racks: Count | None = None
     ports_free: Count | None = None
 
 
 class LeadTime(GrowTable, frozen=True, kw_only=True):
-    """How long a thing takes from order to use."""
+    """How long an item takes from order to use."""
 
     thing: Name
     weeks_p50: Weeks
@@ -181,15 +180,15 @@ class LeadTime(GrowTable, frozen=True, kw_only=True):
 
 
 class Pace(GrowTable, frozen=True, kw_only=True):
-    """How fast demand grows, and from when. The clock is never asked."""
+    """How fast demand grows, and from when. The system clock is not used."""
 
     today: str
-    """A day as `2026-11-15`."""
+    """A day such as `2026-11-15`."""
     doubles_in_months: Months
 
 
 class GrowSpec(Struct, frozen=True, kw_only=True):
-    """Everything that is asked beside the fleet."""
+    """Everything the grow file states."""
 
     limits: GrowthLimits = GrowthLimits()
     controllers: tuple[Controller, ...] = ()

@@ -1,6 +1,6 @@
-"""One measurement of use: how much of a resource was used at a factor, and how much there is.
+"""One usage measurement: how much of a resource was used at a factor, and its limit.
 
-Rigs, telemetry and reports all come in as these, so that one law is fitted to all of them.
+Rigs, telemetry and reports all use this form, so that one fit serves them all.
 """
 
 from msgspec import Struct
@@ -9,9 +9,9 @@ from tenfold.model.growth.growth import Axis
 
 
 class UsagePoint(Struct, frozen=True, kw_only=True):
-    """Use of one resource at one factor of today's demand.
+    """Usage of one resource at one factor of today's demand.
 
-    `limit` is None where the measurement did not tell what there is of the resource.
+    `limit` is None if the measurement does not include it.
     """
 
     layer: str
@@ -22,8 +22,8 @@ class UsagePoint(Struct, frozen=True, kw_only=True):
     limit: float | None = None
     unit: str = ""
     axis: Axis | None = None
-    """What grew when this was measured; None: it holds along any axis."""
+    """What grew during the measurement; None: it counts for any axis."""
 
     def along(self, axis: Axis) -> bool:
-        """Return whether this tells of growth along an axis; all of it together has every one."""
+        """Return whether this counts along an axis; `all` includes every axis."""
         return self.axis in (None, axis) or axis == "all"

@@ -1,8 +1,8 @@
-"""How many jobs a second a controller can start, whatever room there is, and what waits then.
+"""How many jobs per second a controller can start if GPUs are free, and how long the backlog waits.
 
-A controller is bound by what it is configured to do in a pass and by what a job costs it. The
-least of the two counts. Where neither is known the rate is unknown, and a figure is named that
-would answer; a guess would be ranked beside what was measured.
+A controller is limited by its settings per pass and by its cost per job; the lower rate counts. If
+neither is known, the rate is unknown and the missing input is named: an estimate would be ranked
+next to measurements.
 """
 
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from tenfold.model.policy.slurm import SlurmPolicy
 from tenfold.model.units import SECOND
 
 _LOOP_S = 1.0
-"""Slurm's own loop turns once a second: ends of jobs bring no more passes than that."""
+"""Slurm's main loop runs once a second: jobs that end trigger no more passes than that."""
 _NEEDED = {
     "slurm": "a slurm.conf with `sched_max_job_start`, or a measured `cost_ms_per_job`",
     "kueue": "`cycles_per_min`, or a measured `cost_ms_per_job`",
@@ -21,14 +21,14 @@ _NEEDED = {
 
 
 class StartRate(NamedTuple):
-    """Starts a second, or None where unknown, and the figure that sets it or is missing."""
+    """Starts per second, or None if unknown, and the setting or missing input behind it."""
 
     per_s: float | None
     why: str
 
 
 def starts_per_s(controller: Controller, slurm: SlurmPolicy | None = None) -> StartRate:
-    """Return the most jobs a second that the controller starts while there is room for all."""
+    """Return the maximum starts per second of the controller while GPUs are free."""
     rates: list[tuple[float, str]] = []
     if controller.cycles_per_min is not None:
         rates.append(_cycled(controller, controller.cycles_per_min))
@@ -36,7 +36,7 @@ def starts_per_s(controller: Controller, slurm: SlurmPolicy | None = None) -> St
         rates.extend(_configured(slurm))
     if controller.cost_ms_per_job is not None and controller.cost_ms_per_job > 0.0:
         cost_ms = controller.cost_ms_per_job
-        rates.append((SECOND / cost_ms, f"a job costs the controller {cost_ms:g} ms"))
+        rates.append((SECOND / cost_ms, f"{cost_ms:g} ms of controller time per job"))
     if not rates:
         return StartRate(None, f"needs {_NEEDED[controller.kind]}")
     return StartRate(*min(rates))
@@ -47,7 +47,7 @@ def backlog_wait_s(
 ) -> float:
     """Return the longest wait for admission within a window, by Little's law.
 
-    `depth` jobs are in line when it begins; what comes faster than it is admitted adds to them.
+    `depth` jobs are queued at its start; arrivals above the admission rate add to them.
     """
     assert capacity_per_s > 0.0, "a controller that admits nothing has no finite wait"
     gathered = max(0.0, arrivals_per_s - capacity_per_s) * window_s
@@ -57,25 +57,25 @@ def backlog_wait_s(
 def _cycled(controller: Controller, cycles_per_min: float) -> tuple[float, str]:
     share = 1.0 if controller.admitted_share is None else controller.admitted_share
     rate = cycles_per_min / 60.0 * controller.heads_per_cycle * share
-    heads = "1 head" if controller.heads_per_cycle == 1 else f"{controller.heads_per_cycle} heads"
-    why = f"{cycles_per_min:g} cycles a minute, {heads} of a queue in each"
-    return rate, why if share == 1.0 else f"{why}, {share:.0%} of them admitted"
+    heads = "1 job" if controller.heads_per_cycle == 1 else f"{controller.heads_per_cycle} jobs"
+    why = f"{cycles_per_min:g} cycles/min, {heads} per queue and cycle"
+    return rate, why if share == 1.0 else f"{why}, {share:.0%} admitted"
 
 
 def _configured(slurm: SlurmPolicy) -> list[tuple[float, str]]:
-    """Return the rate that `sched_max_job_start` sets, and that of backfill with it.
+    """Return the rate set by `sched_max_job_start`, plus that of backfill.
 
-    Without it the regular turn starts all that fit, however many: then nothing is configured.
+    Without it the main pass starts every job that fits: then no rate is configured.
     """
     if not slurm.jobs_started_max:
         return []
     period_s = max(_LOOP_S, slurm.interval_min_us / 1e6)
     rate = slurm.jobs_started_max / period_s
-    why = f"{slurm.jobs_started_max} starts a pass, a pass every {period_s:g} s"
+    why = f"{slurm.jobs_started_max} starts per pass, one pass every {period_s:g} s"
     if slurm.scheduler == "backfill":
         habits = slurm.backfill
         most = habits.jobs_started_max or habits.jobs_tested_max
         every_s = max(_LOOP_S, habits.interval_ms / SECOND)
         rate += most / every_s
-        why += f", and {most} by backfill every {every_s:g} s"
+        why += f", plus {most} by backfill every {every_s:g} s"
     return [(rate, why)]

@@ -1,7 +1,7 @@
-"""The arithmetic of growth: strain as a function of the factor, and where it passes 1.
+"""Utilisation as a function of the growth factor, and where it passes 1.
 
-Strain is demand over capacity. It never falls with the factor; that is what lets a breaking
-factor be found by bisection.
+Utilisation is demand over capacity. It never falls as the factor grows, so a breaking factor can be
+found by bisection.
 """
 
 from collections.abc import Callable
@@ -13,12 +13,12 @@ Utilisation = Callable[[float], float]
 BreakStatus = Literal["breaks", "free", "unknown"]
 
 FACTOR_LEAST = 1 / 64
-"""A layer that binds already is followed down to here, to tell by how much."""
+"""A layer over its limit today is followed down to here, to show by how much."""
 BISECTIONS = 60
 
 
 class Evidence(NamedTuple):
-    """How well a figure is known: its grade, and how far strain may be off by it.
+    """How well a figure is known: its grade, and how far utilisation may be off.
 
     A spread of 1 is a factor of two either way.
     """
@@ -28,20 +28,20 @@ class Evidence(NamedTuple):
 
 
 STATED = Evidence("published", 0.05)
-"""Stands in a file of the user; not checked against what happened."""
+"""Stated in a user's file; not checked against measurements."""
 DEFAULTED = Evidence("published", 0.3)
-"""Filled in from a sourced fact about what is usual."""
+"""Filled in from a sourced fact about typical hardware."""
 ASSUMED = Evidence("assumed", 1.0)
-"""Nobody gave it for this fleet; its interval is of no use, and says so."""
+"""Not given for this fleet; its range is wide on purpose."""
 
 
 def weakest(*evidence: Evidence) -> Evidence:
-    """Return the grade and spread of the worst figure: a law is known no better than that."""
+    """Return the weakest evidence: a constraint is known no better than its worst figure."""
     return max(evidence, key=lambda one: (GRADES.index(one.grade), one.spread))
 
 
 class Break(NamedTuple):
-    """Where a law breaks. `low` and `high` are None beyond the largest factor looked at."""
+    """Where a constraint breaks. `low` and `high` are None beyond the largest factor searched."""
 
     k: float | None
     low: float | None
@@ -50,9 +50,9 @@ class Break(NamedTuple):
 
 
 def breaking_factor(utilisation: Utilisation, most: float) -> float | None:
-    """Return the factor at which strain reaches 1, or None where it does not up to `most`.
+    """Return the factor at which utilisation reaches 1, or None if it does not up to `most`.
 
-    A layer that binds already gives a factor of 1 or less, down to 1/64.
+    A layer over its limit today gives a factor of 1 or less, down to 1/64.
     """
     low, high = _bracket(utilisation, most)
     if high is None:
@@ -69,7 +69,7 @@ def breaking_factor(utilisation: Utilisation, most: float) -> float | None:
 
 
 def _bracket(utilisation: Utilisation, most: float) -> tuple[float | None, float | None]:
-    """Return a factor that holds and one that does not; None where there is no such."""
+    """Return a factor that holds and one that does not; None if there is none."""
     if utilisation(1.0) > 1:
         high = 1.0
         while high > FACTOR_LEAST:
@@ -88,14 +88,14 @@ def _bracket(utilisation: Utilisation, most: float) -> tuple[float | None, float
 
 
 def is_constant(utilisation: Utilisation, most: float) -> bool:
-    """Return whether a strain does not change with the factor at all."""
+    """Return whether utilisation does not change with the factor."""
     return utilisation(most) <= utilisation(FACTOR_LEAST) * (1 + 1e-12)
 
 
 def break_of(utilisation: Utilisation, spread: float, most: float) -> Break:
-    """Return where a strain passes 1, with the interval that its spread leaves.
+    """Return where utilisation passes 1, with the range that its spread leaves.
 
-    A layer that holds and does not grow is free, however little is known of it.
+    A layer that holds and does not grow is free, however little is known about it.
     """
     if utilisation(most) <= 1 and is_constant(utilisation, most):
         return Break(None, None, None, "free")

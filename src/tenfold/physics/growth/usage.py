@@ -1,9 +1,9 @@
-"""How a measured usage grows with its factor: a straight line from a base, or a power of it.
+"""How measured usage grows with its factor: a straight line with an offset, or a power law.
 
-A limit cannot be seen at a small scale, but how much each further unit takes can. The law is
-`base + slope * k ** power`. The base is never below nothing, and the power is 1 unless the
-points themselves say otherwise: with few of them or over a short span a bent line would only
-follow their noise, and what it says at a far larger factor would be worth nothing.
+A limit is not visible at small scale, but the cost of each further unit is. The fit is
+`base + slope * k ** power`. The base is never negative, and the power is 1 unless the points
+clearly say otherwise: with few points or a short span a curve would only follow their noise, and
+its extrapolation to a far larger factor would be useless.
 """
 
 import math
@@ -15,16 +15,16 @@ from tenfold.model.growth.measured import UsagePoint
 FACTORS_FOR_CURVE = 4
 SPAN_FOR_CURVE = 4.0
 CURVE_ERROR_SHARE = 0.5
-"""Share of the straight line's squared error that a bent one must stay below."""
+"""Share of the straight line's squared error that a curve must stay below."""
 REACH = 4.0
-"""Beyond the largest factor seen, how far a law is meant to be followed."""
+"""How far beyond the largest measured factor a fit is meant to be used."""
 POWERS = tuple(tenths / 20 for tenths in range(6, 41))
 SINGLE_POINT_LOW = 0.5
-"""A lone point does not tell base from slope: as much as half of it may be base."""
+"""A single point cannot separate base from slope: up to half of it may be base."""
 
 
 class Usage(NamedTuple):
-    """A usage law, with the slope's interval over what each single point contributes."""
+    """A usage fit, with the range of its slope from leaving out single points."""
 
     base: float
     slope: float
@@ -42,10 +42,10 @@ _Pairs = Sequence[tuple[float, float]]
 
 
 def fit_usage(points: Sequence[UsagePoint]) -> Usage:
-    """Return the law of least squares through the points of one resource.
+    """Return the least-squares fit through the points of one resource.
 
-    The interval is twice the jackknife's deviation of the slope to either side. That of a bent
-    line reaches as far as what the straight one says at a few times the largest factor.
+    The range is twice the jackknife deviation of the slope to either side. For a curve it extends
+    to what the straight line gives at a few times the largest factor.
     """
     assert points, "a usage is fitted to at least one point"
     pairs = [(point.factor, point.usage) for point in points]
@@ -54,47 +54,47 @@ def fit_usage(points: Sequence[UsagePoint]) -> Usage:
     if len(_factors(pairs)) == 1:
         return Usage(line.base, line.slope, power, SINGLE_POINT_LOW * line.slope, line.slope)
     reach = 2.0 * _deviation(pairs, power)
-    straight = line.slope if power == 1.0 else _unbent(pairs, line, power)
+    straight = line.slope if power == 1.0 else _straight_slope(pairs, line, power)
     low = max(0.0, min(line.slope - reach, straight))
     return Usage(line.base, line.slope, power, low, max(line.slope + reach, straight))
 
 
 def usage_at(usage: Usage, factor: float) -> float:
-    """Return what is used at this factor."""
+    """Return the usage at a factor."""
     return usage.base + usage.slope * factor**usage.power
 
 
 def spread_of(usage: Usage) -> float:
-    """Return half the slope's interval as a share of the slope."""
+    """Return half the range of the slope as a share of the slope."""
     if usage.slope <= 0.0:
         return 0.0
     return (usage.slope_high - usage.slope_low) / (2.0 * usage.slope)
 
 
 def factor_at(usage: Usage, limit: float) -> float:
-    """Return the factor at which the usage meets its limit; infinite where it never does."""
-    room = limit - usage.base
-    if room <= 0.0:
+    """Return the factor at which usage reaches its limit; infinite if it never does."""
+    headroom = limit - usage.base
+    if headroom <= 0.0:
         return 0.0
     if usage.slope <= 0.0:
         return math.inf
-    return (room / usage.slope) ** (1.0 / usage.power)
+    return (headroom / usage.slope) ** (1.0 / usage.power)
 
 
 def factor_range(usage: Usage, limit: float) -> tuple[float, float]:
-    """Return the factors at which the limit is met by the steepest and by the flattest slope."""
+    """Return the factors at which the steepest and the flattest slope reach the limit."""
     steep = usage._replace(slope=usage.slope_high)
     flat = usage._replace(slope=usage.slope_low)
     return factor_at(steep, limit), factor_at(flat, limit)
 
 
 def straight_line(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Return base and slope of the line of least squares through pairs, neither below nothing."""
+    """Return base and slope of the least-squares line through pairs, neither negative."""
     return _line(pairs, 1.0)
 
 
 def _line(pairs: _Pairs, power: float) -> _Line:
-    """Fit base and slope; where one would be negative it is nothing, and the other alone fits."""
+    """Fit base and slope; if one would be negative it is zero, and only the other is fitted."""
     across = [factor**power for factor, _ in pairs]
     up = [used for _, used in pairs]
     across_mean, up_mean = sum(across) / len(pairs), sum(up) / len(pairs)
@@ -112,7 +112,7 @@ def _line(pairs: _Pairs, power: float) -> _Line:
 
 
 def _power(pairs: _Pairs) -> float:
-    """Return 1, or the power that foretells left-out factors far better than a line does."""
+    """Return 1, or the power that predicts left-out factors far better than a line."""
     factors = _factors(pairs)
     if len(factors) < FACTORS_FOR_CURVE or factors[-1] < SPAN_FOR_CURVE * factors[0]:
         return 1.0
@@ -121,8 +121,8 @@ def _power(pairs: _Pairs) -> float:
     return best if errors[best] < CURVE_ERROR_SHARE * errors[1.0] else 1.0
 
 
-def _unbent(pairs: _Pairs, bent: _Line, power: float) -> float:
-    """Return the slope with which a bent line would meet the straight one beyond all points."""
+def _straight_slope(pairs: _Pairs, bent: _Line, power: float) -> float:
+    """Return the slope with which a curve would meet the straight line beyond all points."""
     beyond = REACH * max(factor for factor, _ in pairs)
     straight = _line(pairs, 1.0)
     used = straight.base + straight.slope * beyond
@@ -130,17 +130,17 @@ def _unbent(pairs: _Pairs, bent: _Line, power: float) -> float:
 
 
 def _left_out_error(pairs: _Pairs, factors: Sequence[float], power: float) -> float:
-    """Return the squared error at each factor of the law that was fitted without it."""
+    """Return the squared error at each factor of the fit without it."""
     error = 0.0
     for left_out in factors:
         line = _line([pair for pair in pairs if pair[0] != left_out], power)
-        said = line.base + line.slope * left_out**power
-        error += sum((used - said) ** 2 for factor, used in pairs if factor == left_out)
+        predicted = line.base + line.slope * left_out**power
+        error += sum((used - predicted) ** 2 for factor, used in pairs if factor == left_out)
     return error
 
 
 def _deviation(pairs: _Pairs, power: float) -> float:
-    """Return the jackknife's standard deviation of the slope."""
+    """Return the jackknife standard deviation of the slope."""
     return jackknife(pairs, lambda kept: _line(kept, power).slope)
 
 

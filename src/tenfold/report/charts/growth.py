@@ -1,4 +1,4 @@
-"""Charts of growth: how full each layer is against the factor, and how far each one reaches."""
+"""Charts of a growth analysis: utilisation of each layer by factor, and its headroom."""
 
 from collections.abc import Sequence
 
@@ -12,22 +12,22 @@ from tenfold.report.charts.svg import ACCENT, FAINT, INK, Card
 LINES_MOST = 5
 FULL = 1.0
 DRAWN_MOST = 1.5
-"""Beyond one and a half times its limit a layer is as broken as it can be."""
+"""Charts are cut at one and a half times the limit."""
 BARS_MOST = 12
-BREAKS, STANDS = "breaks there", "stands all that was asked for"
+BREAKS, HOLDS = "breaks there", "OK at every requested factor"
 RISES = 1.001
-"""A layer that rises by less over all factors stands still, and has nothing to show in a curve."""
+"""A layer that rises by less over all factors is constant and not worth a curve."""
 
 
 class LayerCurve(Struct, frozen=True, kw_only=True):
-    """The share of its limit that a layer uses, at some factors."""
+    """Utilisation of a layer at some factors."""
 
     name: str
     points: tuple[Point, ...]
 
 
 class LayerHeadroom(Struct, frozen=True, kw_only=True):
-    """How far one layer stands; None where it stands all that is drawn."""
+    """The factor at which one layer breaks; None if it holds at all factors drawn."""
 
     name: str
     k: float | None
@@ -39,11 +39,11 @@ def _times(value: float) -> str:
 
 
 def _factors(axis: str) -> Axis:
-    return Axis(title=f"factor of {axis}", log=True, label=_times)
+    return Axis(title=f"growth factor ({axis})", log=True, label=_times)
 
 
 def strain_chart(curves: Sequence[LayerCurve], axis: str, breaks: Sequence[Rule]) -> str:
-    """Return how much of its limit each layer uses; the fullest ones, and where rows break."""
+    """Return the chart of the fullest layers, and where they break."""
     rising = [one for one in curves if one.points and _rises(one)]
     fullest = sorted(rising or curves, key=lambda one: -one.points[-1][1] if one.points else 0.0)
     series = [
@@ -59,8 +59,8 @@ def strain_chart(curves: Sequence[LayerCurve], axis: str, breaks: Sequence[Rule]
         at_limit = ((min(ends), FULL), (max(ends), FULL))
         limit = Series(name="limit", points=at_limit, dashed=True, dots=False, colour=INK)
         series.append(limit)
-    used = Axis(title="share of the limit in use", from_zero=True, most=DRAWN_MOST, label=percent)
-    card = Card(title="How full each layer is", subtitle=f"cut at {DRAWN_MOST:.0%} of its limit")
+    used = Axis(title="utilisation", from_zero=True, most=DRAWN_MOST, label=percent)
+    card = Card(title="Utilisation by layer", subtitle=f"cut at {DRAWN_MOST:.0%}")
     return line_chart(card, series, _factors(axis), used, breaks)
 
 
@@ -69,7 +69,7 @@ def _rises(curve: LayerCurve) -> bool:
 
 
 def wait_chart(points: Sequence[Point], limit_s: float, axis: str) -> str:
-    """Return the wait of one in ten against the factor, from strain and its limit."""
+    """Return the chart of the P90 wait by factor, from utilisation and limit."""
     hours = limit_s / 3_600
     waits = tuple((k, utilisation * hours) for k, utilisation in points)
     at_limit = tuple((k, hours) for k, _ in points)
@@ -78,33 +78,33 @@ def wait_chart(points: Sequence[Point], limit_s: float, axis: str) -> str:
         Series(name="limit", points=at_limit, dashed=True, dots=False, colour=INK),
     ]
     y = Axis(title="hours", from_zero=True, label=plain)
-    return line_chart(Card(title="How long jobs wait"), series, _factors(axis), y)
+    return line_chart(Card(title="Queue wait"), series, _factors(axis), y)
 
 
 def efficiency_chart(points: Sequence[Point], least: float, axis: str) -> str:
-    """Return the efficiency of a step against the factor, from strain and its limit."""
+    """Return the chart of scaling efficiency by factor, from utilisation and limit."""
     kept = tuple((k, min(1.0, least / utilisation)) for k, utilisation in points if utilisation > 0)
     at_limit = tuple((k, least) for k, _ in points)
     series = [
-        Series(name="step efficiency", points=kept),
-        Series(name="least allowed", points=at_limit, dashed=True, dots=False, colour=INK),
+        Series(name="scaling efficiency", points=kept),
+        Series(name="minimum", points=at_limit, dashed=True, dots=False, colour=INK),
     ]
     y = Axis(title="share of ideal", from_zero=True, most=1.0, label=percent)
-    return line_chart(Card(title="What a step keeps"), series, _factors(axis), y)
+    return line_chart(Card(title="Scaling efficiency"), series, _factors(axis), y)
 
 
 def headroom_chart(headrooms: Sequence[LayerHeadroom], most: float) -> str:
-    """Return how far each layer stands, up to the largest factor asked for."""
+    """Return the chart of breaking factors, up to the largest factor requested."""
     bars = [_bar(one, most) for one in headrooms[:BARS_MOST]]
-    x = Axis(title="factor that the layer stands", from_zero=True, label=_times)
-    limit = Limit(at=most, label=f"asked for: {most:g}x")
+    x = Axis(title="OK up to", from_zero=True, label=_times)
+    limit = Limit(at=most, label=f"requested: {most:g}x")
     left_out = len(headrooms) - BARS_MOST
-    description = f"{left_out} more stand longer than these" if left_out > 0 else ""
-    card = Card(title="Headroom of each layer", subtitle=description)
-    return stacked_bars(card, bars, x, limit, {BREAKS: ACCENT, STANDS: FAINT})
+    description = f"{left_out} more hold longer than these" if left_out > 0 else ""
+    card = Card(title="Headroom by layer", subtitle=description)
+    return stacked_bars(card, bars, x, limit, {BREAKS: ACCENT, HOLDS: FAINT})
 
 
 def _bar(one: LayerHeadroom, most: float) -> Bar:
     if one.k is None or one.k > most:
-        return Bar(label=one.name, parts={STANDS: most}, total=f">{most:g}x", bold=one.first)
+        return Bar(label=one.name, parts={HOLDS: most}, total=f">{most:g}x", bold=one.first)
     return Bar(label=one.name, parts={BREAKS: one.k}, total=f"{one.k:.2f}x", bold=one.first)

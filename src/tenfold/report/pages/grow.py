@@ -1,4 +1,4 @@
-"""Growth as a page: the ladder, what it costs, and charts that finance can be handed."""
+"""The HTML report of a growth analysis: what breaks in which order, what it costs, and charts."""
 
 from collections.abc import Mapping, Sequence
 
@@ -25,35 +25,35 @@ from tenfold.report.pages.html import (
 )
 
 FOOT = (
-    "By `tenfold grow`: the same fleet, work and seed give the same page. A factor is as good "
-    "as its evidence; what could not be judged is listed, and is no promise."
+    "Made with `tenfold grow`: the same fleet, workload and seed give the same page. A factor is "
+    "only as good as its evidence. Layers that could not be evaluated are listed as unknown."
 )
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 
 
 class GrowPage(Struct, frozen=True, kw_only=True):
-    """What the page of a ladder shows."""
+    """What the report shows."""
 
     title: str
     lead: str
     axis: str
     most: float
-    """The largest factor that was asked for."""
+    """The largest factor requested."""
     tiles: Sequence[tuple[str, str]]
     bottlenecks: Table
     top: str
-    """How far the ladder reaches, in one sentence."""
+    """How far all fixes together reach, in one sentence."""
     stages: Table = ((), ())
-    """What each factor that was asked for takes."""
+    """What each requested factor takes."""
     orders: Table = ((), ())
-    """What to order, in the order in which it is needed."""
+    """What to order, in the order it is needed."""
     layers: Table
     curves: Sequence[LayerCurve]
     headrooms: Sequence[LayerHeadroom]
     breaks: Mapping[str, float] = {}
-    """Where rows of the ladder break, by name."""
+    """Where layers break, by name."""
     waits: Sequence[Point] = ()
-    """Strain of the queue at some factors; empty where it was not judged."""
+    """Utilisation of the wait limit at some factors; empty if not evaluated."""
     wait_limit_s: float = 0.0
     efficiency: Sequence[Point] = ()
     efficiency_least: float = 0.0
@@ -63,36 +63,36 @@ class GrowPage(Struct, frozen=True, kw_only=True):
 
 
 def grow_report(grown: GrowPage) -> str:
-    """Return the page of a ladder."""
-    sections = [Section("The ladder", _bottleneck_table(grown))]
+    """Return the report as HTML."""
+    sections = [Section("What breaks first, in order", _bottleneck_table(grown))]
     if grown.orders[1]:
-        sections.append(Section("What it takes", _orders(grown)))
+        sections.append(Section("Cost and order dates", _orders(grown)))
     sections += [
-        Section("Against the factor", _charts(grown)),
-        Section("Every layer as the fleet stands", _table(grown.layers)),
+        Section("Charts", _charts(grown)),
+        Section("All layers, without any fix", _table(grown.layers)),
     ]
     if grown.unknown:
-        said = prose_html("A layer without its figures is not ranked, and may break before others.")
-        sections.append(Section("Not known", said + list_html(grown.unknown)))
+        said = prose_html("Layers with missing inputs are not ranked, and may break first.")
+        sections.append(Section("Unknown", said + list_html(grown.unknown)))
     if grown.assumptions:
-        sections.append(Section("Assumed and noted", list_html(grown.assumptions)))
+        sections.append(Section("Assumptions and notes", list_html(grown.assumptions)))
     if grown.limits:
-        sections.append(Section("Where a layer counts as broken", pairs_html(grown.limits)))
+        sections.append(Section("Limits", pairs_html(grown.limits)))
     return page(grown.title, sections, lead=grown.lead, top_html=tiles_html(grown.tiles), foot=FOOT)
 
 
 def _bottleneck_table(grown: GrowPage) -> str:
     if not grown.bottlenecks[1]:
         return prose_html(grown.top)
-    how = "Each row is one purchase, and stands on those above it."
+    how = "Each row is one fix, and assumes that the fixes above it are in place."
     return prose_html(how) + _table(grown.bottlenecks) + prose_html(grown.top)
 
 
 def _orders(grown: GrowPage) -> str:
     how = (
-        "Dollars a month are on top of what the fleet costs today, and add up from row to row. "
-        "A price that neither a file nor a fact states is not known, and in no sum; neither is a "
-        "larger budget, which is granted and spent on the rest."
+        "Costs are on top of what the fleet costs today and add up from row to row. Fixes of "
+        "unknown price are left out of the totals, and so are budget increases, which pay for the "
+        "other fixes."
     )
     return _table(grown.stages) + prose_html(how) + _table(grown.orders)
 

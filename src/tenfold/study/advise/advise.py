@@ -1,7 +1,7 @@
-"""Scale up, out, on demand or apart: advice from four questions and three triggers.
+"""Scale up, out, elastically or across sites: advice from four questions and three triggers.
 
-Scaling up comes first, because it needs no coordination; a trigger that fires is what
-ends it. The advice always shows what scaling up costs: its blast radius.
+Scaling up comes first, because it needs no coordination; a trigger ends it. The advice always shows
+the price of scaling up: its blast radius.
 """
 
 from typing import Literal
@@ -30,7 +30,7 @@ class Step(Struct, frozen=True, kw_only=True):
 
 
 class Advice(Struct, frozen=True, kw_only=True):
-    """What to do first, what follows, and what it rests on."""
+    """What to do first, what follows, and why."""
 
     choice: StepName
     steps: tuple[Step, ...]
@@ -43,7 +43,7 @@ class Advice(Struct, frozen=True, kw_only=True):
 
 
 def answers_to(question: AdviseQuestion, fleet: OpenFleet | None) -> FourAnswers:
-    """Return the four answers as far as they are given or can be worked out."""
+    """Return the four answers, as far as they are given or can be derived."""
     return four_answers(question, _design(question, fleet))
 
 
@@ -52,7 +52,7 @@ def advise(
     fleet: OpenFleet | None = None,
     price: FabricPrice = ASSUMED_PRICE,
 ) -> Advice:
-    """Return vertical, horizontal, elastic or distributed, with its reasons."""
+    """Return vertical, horizontal, elastic or distributed scaling, with reasons."""
     design = _design(question, fleet)
     answers = four_answers(question, design)
     service = None if fleet is None else served(question, fleet)
@@ -60,7 +60,7 @@ def advise(
     better = None
     if design is not None and design.request is not None and question.kind == "training":
         better = upgrade_of(design, price)
-    notes = [f"{name.replace('_', ' ')} is not known" for name in answers.missing]
+    notes = [f"{name.replace('_', ' ')} is unknown" for name in answers.missing]
     if isinstance(better, Misfit):
         notes.extend(render(one) for one in better.reasons)
     upgrade = None if isinstance(better, Misfit) else better
@@ -92,7 +92,11 @@ def _steps(
     if answers.bandwidth == "thin":
         return [_distributed(question)]
     if answers.bound_by == "cpu":
-        return [_scale_out(question, "the CPU binds, and CPU nodes add up without a fabric")]
+        return [
+            _scale_out(
+                question, "the work is CPU-bound, and CPU nodes scale out without a fast network"
+            )
+        ]
     if question.kind == "inference":
         return _serving(question, answers, fired)
     return _training(answers, fired, upgrade)
@@ -100,41 +104,41 @@ def _steps(
 
 def _distributed(question: AdviseQuestion) -> Step:
     work = (
-        "train where the data are and exchange updates"
+        "train where the data is and exchange updates"
         if question.kind == "training"
-        else ("serve where the requests are")
+        else "serve where the requests are"
     )
-    text = f"the lines between sites are too thin for data or gradients: {work}"
+    text = f"links between sites are too slow for data or gradients: {work}"
     return Step(step="distributed", sentence=text)
 
 
 def _scale_out(question: AdviseQuestion, why: str) -> Step:
     if question.bursty:
-        return Step(step="elastic", sentence=f"{why}; load comes in bursts, so follow it")
+        return Step(step="elastic", sentence=f"{why}; the load is bursty, so autoscale")
     return Step(step="horizontal", sentence=why)
 
 
 def _serving(
     question: AdviseQuestion, answers: FourAnswers, fired: tuple[Trigger, ...]
 ) -> list[Step]:
-    """Replicas stay inside a node; how many of them there are is what scales."""
+    """Replicas stay inside a node; their number scales."""
     crowded = _fired(fired, "concurrency-over-replica")
     steps: list[Step] = []
     if answers.model_size == "larger":
-        text = "a replica is larger than a node: widen the scale-up domain before splitting it"
+        text = "a replica does not fit in a node: widen the scale-up domain before splitting it"
         steps.append(Step(step="vertical", sentence=text))
-        steps.append(
-            Step(step="fabric", sentence="a replica that spans nodes waits for the fabric")
-        )
+        steps.append(Step(step="fabric", sentence="a replica across nodes waits for the network"))
     if crowded is not None and crowded.fired:
-        steps.append(_scale_out(question, f"replicas, each inside a node: {crowded.sentence}"))
+        steps.append(
+            _scale_out(question, f"add replicas, each inside one node: {crowded.sentence}")
+        )
     elif answers.model_size != "larger" and answers.real_time and crowded is None:
-        why = "real-time requests are independent, so replicas carry them and cover for each other"
+        why = "real-time requests are independent: add replicas, which also cover for each other"
         steps.append(_scale_out(question, why))
     elif question.bursty and not steps:
-        steps.append(_scale_out(question, "one replica carries the usual load"))
+        steps.append(_scale_out(question, "one replica handles the usual load"))
     if not steps:
-        text = "one replica carries the load; a larger GPU or node lowers its tail latency first"
+        text = "one replica handles the load; a larger GPU or node lowers its tail latency"
         steps.append(Step(step="vertical", sentence=text))
     return steps
 
@@ -146,9 +150,9 @@ def _training(
     over = _fired(fired, "model-over-node")
     larger = over is not None and over.fired is True
     if larger:
-        text = "the model is larger than a node: widen the domain that tensor parallelism uses"
+        text = "the model does not fit in one node: use a larger scale-up domain"
     else:
-        text = "the job fits one node, where no fabric and no coordination can slow it down"
+        text = "the job fits in one node, where no network slows it down"
     steps.append(Step(step="vertical", sentence=text))
     pays = upgrade is not None and upgrade.verdict == "fabric"
     if larger or answers.bound_by == "network" or pays:
@@ -163,13 +167,13 @@ def _training(
 
 def _fabric_words(upgrade: UpgradeAnswer | None) -> str:
     if upgrade is None:
-        return "a job that spans nodes waits for the fabric: keep it non-blocking"
+        return "a job across nodes waits for the network: keep it non-blocking"
     if upgrade.verdict == "fabric":
         return upgrade.sentence
-    return f"keep the fabric non-blocking; it is not what binds today: {upgrade.sentence}"
+    return f"keep the network non-blocking; it is not the limit today: {upgrade.sentence}"
 
 
 def _fired(fired: tuple[Trigger, ...], code: str) -> Trigger | None:
-    """Return a trigger whose figures are known."""
+    """Return a trigger, or None if its figures are unknown."""
     found = next(one for one in fired if one.code == code)
     return None if found.fired is None else found

@@ -1,7 +1,7 @@
-"""The four questions of scaling, answered from a spec where it says enough.
+"""The four questions of scaling, answered from the fleet and the model if possible.
 
-Bound by what, in real time or not, how large a model, how much bandwidth: what is
-given outright always wins over what is worked out.
+What is the bottleneck, is it real time, how large is the model, how fast is the network: an answer
+given explicitly always wins over a derived one.
 """
 
 from typing import Annotated, Literal
@@ -22,15 +22,15 @@ from tenfold.study.plan.train import model_shape
 Kind = Literal["training", "inference"]
 BoundBy = Literal["cpu", "gpu", "memory", "network"]
 ModelSize = Literal["gpu", "node", "larger"]
-"""What the smallest plan fills: one GPU, one node, or more than a node."""
+"""What the smallest plan needs: one GPU, one node, or more than a node."""
 Bandwidth = Literal["thin", "ordinary", "fast"]
-"""Between the GPUs at work: a line between sites, an ordinary network, an RDMA fabric."""
+"""The network between the GPUs: a link between sites, an ordinary network, an RDMA fabric."""
 REAL_TIME_S = 1.0
 THIN_BYTES_PER_S = 10e9 / 8
 FAST_BYTES_PER_S_PER_GPU = 200e9 / 8
 NETWORK_BOUND_SHARE = 0.3
 SPREAD_SHARE = 0.2
-"""GPUs outside the largest site from which on a fleet counts as spread over sites."""
+"""Share of GPUs outside the largest site above which a fleet counts as spread over sites."""
 
 
 Positive = Annotated[float, Meta(gt=0, le=1e9)]
@@ -38,34 +38,39 @@ Tokens = Annotated[int, Meta(gt=0, le=10**9)]
 
 
 class AdviseQuestion(Struct, frozen=True, kw_only=True):
-    """A job or service to advise on; what is None is worked out, or left open."""
+    """A job or service to advise on; None is derived, or left open."""
 
-    kind: Annotated[Kind, Meta(description="What the work is.")] = "training"
-    model: Annotated[str | None, Meta(description="A model preset, or its config.json.")] = None
-    qps: Annotated[Positive, Meta(description="Requests a second.")] | None = None
-    ttft_s: Annotated[Positive, Meta(description="Wait for the first token.")] = 1.0
-    tpot_s: Annotated[Positive, Meta(description="Wait for each token.")] = 0.1
-    input_tokens: Annotated[Tokens, Meta(description="Of a request.")] = 1024
-    output_tokens: Annotated[Tokens, Meta(description="Of an answer.")] = 256
-    dataset_tb: Annotated[Positive, Meta(description="Size of the dataset.")] | None = None
-    bursty: Annotated[bool, Meta(description="Load comes in bursts.")] = False
-    bound_by: Annotated[BoundBy | None, Meta(description="What binds the work.")] = None
-    real_time: Annotated[bool | None, Meta(description="Someone waits for each answer.")] = None
+    kind: Annotated[Kind, Meta(description="Kind of work (default: training).")] = "training"
+    model: Annotated[str | None, Meta(description="Model preset, or a config.json.")] = None
+    qps: Annotated[Positive, Meta(description="Requests per second.")] | None = None
+    ttft_s: Annotated[
+        Positive, Meta(description="Time to first token, in seconds (default: 1).")
+    ] = 1.0
+    tpot_s: Annotated[
+        Positive, Meta(description="Time per output token, in seconds (default: 0.1).")
+    ] = 0.1
+    input_tokens: Annotated[Tokens, Meta(description="Tokens per request (default: 1024).")] = 1024
+    output_tokens: Annotated[Tokens, Meta(description="Tokens per answer (default: 256).")] = 256
+    dataset_tb: Annotated[Positive, Meta(description="Size of the dataset, in TB.")] | None = None
+    bursty: Annotated[bool, Meta(description="The load is bursty.")] = False
+    bound_by: Annotated[BoundBy | None, Meta(description="Bottleneck of the work.")] = None
+    real_time: Annotated[bool | None, Meta(description="Users wait for each answer.")] = None
     model_size: Annotated[
-        ModelSize | None, Meta(description="What the smallest plan of it fills.")
+        ModelSize | None,
+        Meta(description="What the model needs at least: one GPU, one node, or more."),
     ] = None
-    bandwidth: Annotated[Bandwidth | None, Meta(description="Between the GPUs at work.")] = None
+    bandwidth: Annotated[Bandwidth | None, Meta(description="Network between the GPUs.")] = None
 
 
 class FourAnswers(Struct, frozen=True, kw_only=True):
-    """Answers to the four questions; None where nobody gave one and nothing says so."""
+    """Answers to the four questions; None if neither given nor derived."""
 
     bound_by: BoundBy | None
     real_time: bool | None
     model_size: ModelSize | None
     bandwidth: Bandwidth | None
     worked_out: tuple[str, ...] = ()
-    """Which of them came from the spec."""
+    """Which of them were derived."""
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -75,7 +80,7 @@ class FourAnswers(Struct, frozen=True, kw_only=True):
 
 
 def four_answers(question: AdviseQuestion, design: Design | None) -> FourAnswers:
-    """Return the four answers, those given first and the others from the design."""
+    """Return the four answers: those given, the others from the design."""
     found: dict[str, object] = {
         "real_time": question.kind == "inference" and question.ttft_s <= REAL_TIME_S
     }
@@ -90,7 +95,7 @@ def four_answers(question: AdviseQuestion, design: Design | None) -> FourAnswers
 
 
 def _model_size(question: AdviseQuestion, design: Design) -> ModelSize | None:
-    """Return what the smallest plan fills; a scale-up domain of many nodes counts as one."""
+    """Return what the smallest plan needs; a scale-up domain of many nodes counts as one node."""
     if design.request is None:
         return None
     if question.kind == "training":
@@ -106,7 +111,7 @@ def _model_size(question: AdviseQuestion, design: Design) -> ModelSize | None:
 
 def _bound_by(question: AdviseQuestion, design: Design, size: ModelSize) -> BoundBy:
     if question.kind == "inference":
-        # Every token read back needs all weights once; prompts alone are arithmetic.
+        # Every output token reads all weights once; prompts alone are compute-bound.
         return "memory" if question.output_tokens > 1 else "gpu"
     point = _today(design)
     if point is None or size == "larger":
@@ -130,7 +135,7 @@ def _bandwidth(design: Design) -> Bandwidth:
 
 
 def _spread(fleet: OpenFleet) -> bool:
-    """Return whether the GPUs stand in several sites that only thin lines join."""
+    """Return whether the GPUs are in several sites with slow links."""
     spec = fleet.spec
     by_site = {site.id: 0 for site in spec.sites}
     for pool in spec.pools:
@@ -141,7 +146,7 @@ def _spread(fleet: OpenFleet) -> bool:
 
 
 def served(question: AdviseQuestion, fleet: OpenFleet) -> ServeAnswer | Misfit | None:
-    """Return how the service would be served, or None where its load is not stated."""
+    """Return the serving plan, or None if the load is not given."""
     if question.kind != "inference" or question.model is None or question.qps is None:
         return None
     service = ServiceDemand(

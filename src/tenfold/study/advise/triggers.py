@@ -1,4 +1,4 @@
-"""The three triggers that end scaling up: each one alone asks for more nodes."""
+"""The three triggers that end scaling up: each one alone calls for more nodes."""
 
 from msgspec import Struct
 
@@ -11,7 +11,7 @@ from tenfold.study.ceiling.design import Design
 
 
 class Trigger(Struct, frozen=True, kw_only=True):
-    """One reason to scale out. `fired` is None where the figures to tell are missing."""
+    """One reason to scale out. `fired` is None if its figures are missing."""
 
     code: str
     fired: bool | None
@@ -38,16 +38,16 @@ def _model_over_node(
     code = "model-over-node"
     size = answers.model_size
     if size is None:
-        return Trigger(code=code, fired=None, sentence="the size of the model is not known")
+        return Trigger(code=code, fired=None, sentence="the size of the model is unknown")
     gpu, node, name = "GPU", "node", question.model or "the model"
     if design is not None:
         wide = max(design.target.gpus_per_node, design.target.scaleup_gpus)
         gpu, node = design.target.accelerator, f"node of {wide} x {design.target.accelerator}"
         name = design.request.job.model if design.request else name
     where = {
-        "gpu": f"fits one {gpu}",
-        "node": f"fits one {node}",
-        "larger": f"is larger than a {node}",
+        "gpu": f"fits on one {gpu}",
+        "node": f"fits in one {node}",
+        "larger": f"does not fit in one {node}",
     }
     return Trigger(code=code, fired=size == "larger", sentence=f"{name} {where[size]}")
 
@@ -57,15 +57,15 @@ def _dataset_over_local(question: AdviseQuestion, design: Design | None) -> Trig
     local_tb = None if design is None else local_storage_tb(design)
     if question.dataset_tb is None or local_tb is None:
         missing = "the dataset" if question.dataset_tb is None else "the local storage of a node"
-        return Trigger(code=code, fired=None, sentence=f"the size of {missing} is not stated")
+        return Trigger(code=code, fired=None, sentence=f"the size of {missing} is not given")
     fired = question.dataset_tb > local_tb
-    than = "more than" if fired else "within"
-    text = f"a dataset of {question.dataset_tb:g} TB is {than} the {local_tb:g} TB of a node"
+    fits = "does not fit on" if fired else "fits on"
+    text = f"a dataset of {question.dataset_tb:g} TB {fits} the {local_tb:g} TB of a node"
     return Trigger(code=code, fired=fired, sentence=text)
 
 
 def local_storage_tb(design: Design) -> float | None:
-    """Return the drives of one node in TB, where its shape says."""
+    """Return the local drives of one node in TB, if its shape says so."""
     shape = design.fleet.catalogue.nodes.find(design.pools[0].shape or "")
     return shape.nvme_tb if shape is not None and shape.nvme_tb else None
 
@@ -75,7 +75,11 @@ def _concurrency_over_replica(
 ) -> Trigger:
     code = "concurrency-over-replica"
     if service is None:
-        text = "no load is stated" if question.kind == "inference" else "a job has no replicas"
+        text = (
+            "no load (`--qps`) given"
+            if question.kind == "inference"
+            else "training has no replicas"
+        )
         fired = None if question.kind == "inference" else False
         return Trigger(code=code, fired=fired, sentence=text)
     if isinstance(service, Misfit):
@@ -84,8 +88,8 @@ def _concurrency_over_replica(
     fired = best.replicas > 1
     most = best.qps_per_replica_max
     text = (
-        f"one replica of {best.gpus_per_replica} x {best.accelerator} carries "
-        f"{f'{most:,.0f}' if most >= 100 else f'{most:.3g}'} requests a second of "
-        f"{question.qps:,g}: {count(best.replicas, 'replica')}"
+        f"one replica on {best.gpus_per_replica} x {best.accelerator} handles "
+        f"{f'{most:,.0f}' if most >= 100 else f'{most:.3g}'} of "
+        f"{question.qps:,g} requests/s: {count(best.replicas, 'replica')} needed"
     )
     return Trigger(code=code, fired=fired, sentence=text)

@@ -1,7 +1,7 @@
-"""What each failure domain would take from the jobs of a trace, at the worst moment or a given one.
+"""Which jobs of a trace each failure domain would take down, at peak use or at a given time.
 
-Jobs are placed by running them through the policy; the loss itself is worked out, not
-simulated. A test holds the two to be the same.
+Jobs are placed by simulating the policy; the loss itself is computed, not simulated. A test checks
+that both agree.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from tenfold.physics.blast_jobs import PlacedJob, StoppedJobs, placed_at, stoppe
 
 
 class Moment(Struct, frozen=True, kw_only=True):
-    """What runs at one moment of a simulation, and where."""
+    """What runs at one time of a simulation, and where."""
 
     at_ms: Millis
     gpus_held: float
@@ -30,14 +30,14 @@ class Moment(Struct, frozen=True, kw_only=True):
 
 
 class DomainLoss(Struct, frozen=True, kw_only=True):
-    """A domain, and what its loss at that moment does to jobs; None where no node goes."""
+    """A domain, and what its loss does to jobs; None if it takes no node down."""
 
     domain: Blast
     hit: StoppedJobs | None
 
 
 def placed_in(request: SimRequest, at_ms: Millis | None = None) -> Moment:
-    """Run a simulation and return what ran at a moment, or when most GPUs were held."""
+    """Run a simulation and return what ran at a given time, or when most GPUs were allocated."""
     watch = _Watch(at_ms)
     simulate(request, witnesses=[watch])
     moment_ms = watch.at_ms if at_ms is None else at_ms
@@ -71,7 +71,7 @@ def _hit(row: Blast, names: Sequence[NodeId], placed: Sequence[PlacedJob]) -> St
 
 
 class _Watch:
-    """A witness that keeps what runs when most is held, or up to a moment."""
+    """A witness that keeps what runs at peak allocation, or at a given time."""
 
     def __init__(self, until_ms: Millis | None) -> None:
         self._until_ms = until_ms
@@ -81,7 +81,7 @@ class _Watch:
         self.past: dict[JobId, PriorRuns] = {}
 
     def cycle(self, fleet: Fleet, now_ms: Millis, decider: Decider, decision: Decision) -> None:
-        """Keep this moment if it is nearer to the one that is wanted."""
+        """Keep this state if it is closer to the requested time."""
         if self._until_ms is not None and now_ms > self._until_ms:
             return
         held = sum(

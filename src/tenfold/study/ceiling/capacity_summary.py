@@ -1,4 +1,4 @@
-"""What a design carries beside its largest job: models, replicas and data."""
+"""What else fits on a design: the largest models, the replicas and the data rate."""
 
 import numpy as np
 from msgspec import Struct
@@ -18,13 +18,13 @@ from tenfold.study.estimate.serve import estimate_serve
 from tenfold.study.plan.train import train_request
 
 SIZES_TRIED = 3
-"""The largest sizes: the very largest is often no power of two and divides into little."""
+"""How many of the largest sizes are tried: the very largest is often not a power of two."""
 USUAL_TOKENS = 1024
-"""Tokens of a prompt and of an answer, where replicas are counted without a load."""
+"""Tokens of a prompt and of an answer, if replicas are counted without a load."""
 
 
 class CapacitySummary(Struct, frozen=True, kw_only=True):
-    """Answers that no number of GPUs gives; None where nothing fits or nothing is stated."""
+    """Largest models, replicas and data rate; None if nothing fits or nothing is stated."""
 
     model_trained_largest: str | None
     model_trained_params_b: float | None
@@ -32,10 +32,10 @@ class CapacitySummary(Struct, frozen=True, kw_only=True):
     model_served_by_node_params_b: float | None
     gpus_per_replica: int | None
     replicas: int | None
-    """Replicas of the model in 16 bit, on all GPUs of the kind."""
+    """Replicas of the model in 16 bit, on all GPUs of this kind."""
     tier: str | None
     data_bytes_per_s: float | None
-    """What the tier gives to a job on all GPUs of today."""
+    """What the tier supplies to a job on all of today's GPUs."""
     data_bytes_per_s_needed: float | None
 
 
@@ -73,7 +73,7 @@ def _largest_trained(design: Design) -> ModelPreset | None:
 
 def trains(request: TrainRequest, target: PlanningTarget) -> bool:
     """Return whether some layout of a job fits in memory on most of a ground."""
-    # Only memory is asked about, and the frugal end of the grid decides it.
+    # Only memory matters here, and the most frugal plan decides it.
     frugal = replace(request, job=replace(request.job, recompute="full", micro_batch=1))
     return any(_fits(frugal, target, gpus) for gpus in sizes(target)[-SIZES_TRIED:])
 
@@ -95,7 +95,7 @@ def _largest_served(design: Design) -> ModelPreset | None:
 
 
 def gpus_per_replica(design: Design) -> int | None:
-    """Return the fewest GPUs that hold a replica of the model."""
+    """Return the fewest GPUs that fit a replica of the model."""
     if design.request is None or design.request.job.model.endswith(".json"):
         return None
     most = min(design.gpus_today, 64)

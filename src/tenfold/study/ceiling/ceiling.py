@@ -1,7 +1,7 @@
-"""How far a design grows: the largest job each of its layers carries, and which binds first.
+"""How far a design grows: the largest job each layer supports, and which layer limits it first.
 
-All layers are measured in GPUs of one job, so that power, ports, disks and physics can
-be put in one order. A layer that the file says nothing about is left out of that order.
+All layers are measured in GPUs of one job, so that power, ports, storage and scaling can be ranked
+together. A layer without figures in the fleet file is not ranked.
 """
 
 from msgspec import Struct, field
@@ -20,17 +20,17 @@ __all__ = ["CeilingAnswer", "CeilingQuestion", "ceiling"]
 
 
 class CeilingAnswer(Struct, frozen=True, kw_only=True):
-    """Every layer, lowest ceiling first, and what binds."""
+    """Every layer, lowest ceiling first, and the first limit."""
 
     fleet: str
     accelerator: str
     pools: tuple[str, ...]
     gpus_today: int
     gpus_expected: int | None
-    """What `[expects]` says the fleet is to grow to."""
+    """The size in `[expects]` that the fleet is to grow to."""
     model: str | None
     gpus: int | None
-    """The lowest ceiling: the largest job that the design carries."""
+    """The lowest ceiling: the largest job that the design supports."""
     binding: str | None
     sentence: str
     layers: tuple[LayerCeiling, ...]
@@ -38,15 +38,15 @@ class CeilingAnswer(Struct, frozen=True, kw_only=True):
 
     @property
     def short_of_expected(self) -> tuple[LayerCeiling, ...]:
-        """Layers that bind before the fleet has grown to what is expected of it."""
+        """Layers that run out before the fleet reaches its expected size."""
         wanted = self.gpus_expected or 0
         return tuple(one for one in self.layers if one.gpus is not None and one.gpus < wanted)
 
 
 def ceiling(fleet: OpenFleet, question: CeilingQuestion | None = None) -> CeilingAnswer:
-    """Return the largest job that each layer of a design carries before it binds."""
+    """Return the largest job that each layer of a design supports."""
     design = design_of(fleet, question or CeilingQuestion())
-    # Of layers that bind at one size the first here is named: causes before their effects.
+    # Of layers with the same ceiling the first here is named: causes before effects.
     layers = ranked(
         [
             gpu_memory(design),
@@ -85,8 +85,8 @@ def _expected(design: Design) -> int | None:
 
 def _sentence(design: Design, first: LayerCeiling | None) -> str:
     if first is None or first.headroom is None:
-        return "no layer of this design has figures enough to bind"
-    today = f"{design.gpus_today:,} of today"
+        return "no layer of this design has enough figures to give a limit"
+    name, gpus, today = first.title, f"{first.gpus:,}", f"{design.gpus_today:,}"
     if first.headroom < 1:
-        return f"{first.layer} binds already, at {first.gpus:,} GPUs of the {today}"
-    return f"{first.layer} binds first, at {first.gpus:,} GPUs: {first.headroom:.2g} x the {today}"
+        return f"already a limit today: {name}, OK up to {gpus} of {today} GPUs"
+    return f"first limit: {name}, OK up to {gpus} GPUs ({first.headroom:.2g}x today's {today})"

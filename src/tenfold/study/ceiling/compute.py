@@ -1,4 +1,4 @@
-"""Ceilings that depend on the model: the knee of its scaling, the scale-up domain, GPU memory."""
+"""Ceilings that depend on the model: scaling efficiency, the scale-up domain, GPU memory."""
 
 from msgspec.structs import replace
 
@@ -10,22 +10,20 @@ from tenfold.study.ceiling.layers import CeilingGrade, LayerBuilder, LayerCeilin
 WIDE_DOMAIN_GPUS = 64
 """Layouts use powers of two, so racks of 72 share their links among 64."""
 DOMAIN_LOSS_MAX = 0.1
-"""A domain binds where a wide one would give a tenth more throughput."""
-NO_MODEL = "no model is named; say which with `--model`, or `model` in `[expects]`"
+"""A domain is a limit if a wide one would give a tenth more throughput."""
+NO_MODEL = "no model given; set `--model`, or `model` under `[expects]`"
 
 
 def efficiency(design: Design) -> LayerCeiling:
-    """Return the last size whose doubling up to it still paid."""
+    """Return the largest size up to which doubling still pays off."""
     request, made = design.request, design.curve
     name = LayerBuilder("efficiency", request.job.model if request else "", design.gpus_today)
     if request is None or made is None:
         return name.unknown(NO_MODEL)
     if made.knee is None:
-        return name.unknown(f"`{request.job.model}` fits at no size, so it has no scaling curve")
+        return name.unknown(f"`{request.job.model}` fits at no size, so there is no scaling curve")
     if made.knee == made.points[-1].gpus:
-        text = (
-            f"{request.job.model} still scales at {made.knee:,} GPUs, the most that was looked at"
-        )
+        text = f"{request.job.model} still scales at {made.knee:,} GPUs, the largest size checked"
         return name.free(_grade(design), text)
     why = next((render(one) for one in made.reasons if one.code == "knee"), "")
     lost = _lost_at_double(design, made.knee)
@@ -37,7 +35,7 @@ def _grade(design: Design) -> CeilingGrade:
 
 
 def _lost_at_double(design: Design, knee: int) -> float | None:
-    """Return what a doubling at the knee loses against twice the throughput there."""
+    """Return what a doubling at the knee loses against perfect scaling."""
     points = {point.gpus: point for point in design.curve.points} if design.curve else {}
     if 2 * knee not in points:
         return None
@@ -47,8 +45,7 @@ def _lost_at_double(design: Design, knee: int) -> float | None:
 def scale_up(design: Design) -> LayerCeiling:
     """Return the largest job that a wide scale-up domain would hardly speed up.
 
-    Both sides run on a fabric without oversubscription: what thin uplinks cost is
-    another layer's ceiling.
+    Both sides run on a non-blocking fabric: the cost of oversubscription is another layer.
     """
     request, domain = design.request, design.target.scaleup_gpus
     name = LayerBuilder(
@@ -58,7 +55,7 @@ def scale_up(design: Design) -> LayerCeiling:
         return name.unknown(NO_MODEL)
     if domain >= WIDE_DOMAIN_GPUS:
         return name.free(
-            "supposed", f"a domain of {domain} GPUs holds any tensor parallelism in use"
+            "supposed", f"a domain of {domain} GPUs fits any common tensor parallelism"
         )
     largest = grown(design, gpus_searched(design.target))
     plain = replace(largest, leaf_oversubscription=1.0, pod_oversubscription=1.0)
@@ -70,39 +67,41 @@ def scale_up(design: Design) -> LayerCeiling:
     good = [gpus for gpus in gain if gain[gpus] <= DOMAIN_LOSS_MAX]
     if not good:
         least = f"{DOMAIN_LOSS_MAX:.0%}"
-        text = f"{request.job.model} gains more than {least} from a wide domain at every size"
+        text = (
+            f"{request.job.model} gains more than {least} from a wide scale-up domain at every size"
+        )
         return name.binds(domain, _grade(design), text)
     ceiling = max(good)
     if ceiling == max(gain):
-        return name.free(_grade(design), f"a wider domain would not speed {request.job.model} up")
+        return name.free(
+            _grade(design), f"a wider scale-up domain would not speed up {request.job.model}"
+        )
     beyond = min(gpus for gpus in gain if gpus > ceiling)
     text = (
-        f"at {beyond:,} GPUs {request.job.model} would be {gain[beyond]:.0%} faster in domains of "
-        f"{WIDE_DOMAIN_GPUS} than in those of {domain}"
+        f"at {beyond:,} GPUs {request.job.model} would be {gain[beyond]:.0%} faster with "
+        f"scale-up domains of {WIDE_DOMAIN_GPUS} instead of {domain} GPUs"
     )
     return name.binds(ceiling, _grade(design), text, gain[beyond] / (1 + gain[beyond]))
 
 
 def gpu_memory(design: Design) -> LayerCeiling:
-    """Return whether the model fits: memory is a floor under jobs, and no ceiling above it.
+    """Return whether the model fits: memory sets the smallest job, not the largest.
 
-    A larger job holds less a GPU, so memory binds only where the fleet of today is
-    smaller than the least that the model needs.
+    Larger jobs need less memory per GPU, so memory is a limit only if today's fleet is smaller
+    than the minimum for the model.
     """
     request, made = design.request, design.curve
     name = LayerBuilder("gpu-memory", f"{design.target.accelerator} memory", design.gpus_today)
     if request is None or made is None:
         return name.unknown(NO_MODEL)
     if not made.points:
-        return name.binds(
-            0, _grade(design), f"{request.job.model} fits at no size that was looked at"
-        )
+        return name.binds(0, _grade(design), f"{request.job.model} fits at no size checked")
     least = made.points[0].gpus
     if least > design.gpus_today:
         text = (
-            f"{request.job.model} needs {least:,} GPUs at least, "
-            f"and there are {design.gpus_today:,}"
+            f"{request.job.model} needs at least {least:,} GPUs, "
+            f"and the fleet has {design.gpus_today:,}"
         )
         return name.binds(0, _grade(design), text)
-    text = f"{request.job.model} trains on {least:,} GPUs and more; larger jobs hold less a GPU"
+    text = f"{request.job.model} fits on {least:,} or more GPUs"
     return name.free(_grade(design), text)

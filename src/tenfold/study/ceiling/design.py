@@ -1,4 +1,4 @@
-"""The design under question: a fleet, the GPUs a job may count on, and that job.
+"""The design to evaluate: a fleet, the GPUs available to a job, and that job.
 
 A ceiling asks how far a design grows, so grounds here are grown beyond the GPUs there
 are: more nodes alike, on the same kind of switches.
@@ -22,7 +22,7 @@ GPUS_SEARCHED_MAX = 131_072
 
 
 class CeilingQuestion(Struct, frozen=True, kw_only=True):
-    """What is asked of a design. What is None is taken from the fleet, or from what is usual."""
+    """What to evaluate. None is filled in from the fleet file or from defaults."""
 
     model: str | None = None
     accelerator: str | None = None
@@ -33,7 +33,7 @@ class CeilingQuestion(Struct, frozen=True, kw_only=True):
     global_batch: int | None = None
     failures: str | None = None
     loss_share_max: float = 0.1
-    """Share of time that saves and failures may take."""
+    """Share of time that checkpoints and failures may take."""
 
 
 class Design(Struct, frozen=True, kw_only=True):
@@ -55,12 +55,12 @@ class Design(Struct, frozen=True, kw_only=True):
 
     @property
     def gpus_today(self) -> int:
-        """GPUs alike on one fabric."""
+        """GPUs of one kind on one fabric."""
         return self.target.gpus
 
     @property
     def site(self) -> str:
-        """Where those GPUs stand."""
+        """Where those GPUs are."""
         return str(self.pools[0].site)
 
     @property
@@ -70,7 +70,7 @@ class Design(Struct, frozen=True, kw_only=True):
 
 
 def design_of(fleet: OpenFleet, question: CeilingQuestion) -> Design:
-    """Return a fleet joined with the job that is asked about."""
+    """Return a fleet combined with the job to evaluate."""
     train = train_target(fleet, accelerator=question.accelerator, failures=question.failures)
     pools = tuple(pool for pool in fleet.spec.pools if pool.id in train.pools)
     fabric = next((one for one in fleet.spec.fabrics if one.id == pools[0].fabric), None)
@@ -101,7 +101,7 @@ def _request(fleet: OpenFleet, question: CeilingQuestion) -> TrainRequest | None
 
 
 def gpus_searched(target: PlanningTarget) -> int:
-    """Return how far growth is followed: 64 times today, in whole nodes and a power of two."""
+    """Return the largest size to check: 64 times today, in whole nodes and a power of two."""
     wanted = min(max(target.gpus * GROWTH_MAX, GPUS_SEARCHED_MIN), GPUS_SEARCHED_MAX)
     nodes = max(1, wanted // target.gpus_per_node)
     return (1 << (nodes.bit_length() - 1)) * target.gpus_per_node

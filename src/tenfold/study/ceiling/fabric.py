@@ -1,4 +1,4 @@
-"""Ceilings of the fabric: what its ports hold, and what its uplinks carry at full rate."""
+"""Ceilings of the fabric: its ports, and jobs at full bandwidth within its uplinks."""
 
 from msgspec.structs import replace
 
@@ -8,9 +8,9 @@ from tenfold.physics.fabric import FabricPlan
 from tenfold.study.ceiling.design import Design, grown
 from tenfold.study.ceiling.layers import CeilingGrade, LayerBuilder, LayerCeiling
 
-NO_FABRIC = "no fabric joins these nodes"
+NO_FABRIC = "no fabric connects these nodes"
 FAR_NODES = 16_384
-"""More than one switch ever holds, so that leaves are counted as a large fabric has them."""
+"""More nodes than one switch holds, so that leaves are sized as in a large fabric."""
 
 
 def fabric_layers(design: Design) -> list[LayerCeiling]:
@@ -27,7 +27,7 @@ def fabric_layers(design: Design) -> list[LayerCeiling]:
 
 
 def leaf_uplinks(design: Design, fabric: Fabric) -> LayerCeiling:
-    """Return the largest job at full rate: one leaf, if the uplinks above it are narrow."""
+    """Return the largest job at full bandwidth: one leaf, if its uplinks are oversubscribed."""
     below = "group" if fabric.kind == "dragonfly" else "leaf"
     name = LayerBuilder("leaf-uplinks", f"{fabric.id} {below} uplinks", design.gpus_today)
     if fabric.oversubscription <= 1:
@@ -38,10 +38,10 @@ def leaf_uplinks(design: Design, fabric: Fabric) -> LayerCeiling:
 
 
 def pod_uplinks(design: Design, fabric: Fabric) -> LayerCeiling:
-    """Return the largest job inside one pod, if the core above it is narrow."""
+    """Return the largest job inside one pod, if the core above it is oversubscribed."""
     name = LayerBuilder("pod-uplinks", f"{fabric.id} pod uplinks", design.gpus_today)
     if fabric.kind == "dragonfly" or fabric.core_oversubscription <= 1:
-        return name.free(_grade(fabric), f"no layer above the leaves of {fabric.id} is narrow")
+        return name.free(_grade(fabric), f"{fabric.id} is not oversubscribed above its leaves")
     target = grown(design, max(design.gpus_today, FAR_NODES * design.target.gpus_per_node))
     ceiling = target.nodes_per_pod * target.gpus_per_node
     ratio = fabric.oversubscription * fabric.core_oversubscription
@@ -52,23 +52,23 @@ def _narrow(
     design: Design, name: LayerBuilder, ceiling: int, below: str, ratio: float
 ) -> LayerCeiling:
     fabric = design.fabric
-    assert fabric is not None, "narrow uplinks belong to a fabric"
+    assert fabric is not None, "oversubscribed uplinks belong to a fabric"
     rate = design.target.nic_bytes_per_s / 1e9
     loss = _loss(design, 2 * ceiling)
     slower = (
         ""
         if loss is None or design.request is None
-        else f", {design.request.job.model} {loss:.0%} slower"
+        else f", {design.request.job.model} {loss:.0%} slower at {2 * ceiling:,} GPUs"
     )
     text = (
-        f"one {below} holds {ceiling:,} GPUs at {rate:.1f} GB/s each; a larger job crosses "
-        f"uplinks of {ratio:g}:1 and gets {rate / ratio:.1f}{slower} at {2 * ceiling:,}"
+        f"one {below} has {ceiling:,} GPUs at {rate:.1f} GB/s each; larger jobs cross {ratio:g}:1 "
+        f"uplinks at {rate / ratio:.1f} GB/s{slower}"
     )
     return name.binds(ceiling, _grade(fabric), text, loss)
 
 
 def _loss(design: Design, gpus: int) -> float | None:
-    """Return the share of throughput that narrow uplinks take from a job of this size."""
+    """Return the share of throughput that oversubscribed uplinks cost a job of this size."""
     if design.request is None:
         return None
     thin = grown(design, gpus)
@@ -80,7 +80,7 @@ def _loss(design: Design, gpus: int) -> float | None:
 
 
 def fabric_ports(design: Design, fabric: Fabric, plan: FabricPlan) -> LayerCeiling:
-    """Return how many GPUs hang on the fabric before it needs another layer of switches."""
+    """Return how many GPUs fit on the fabric before it needs another switch tier."""
     name = LayerBuilder("fabric-ports", f"{fabric.id} switch ports", design.gpus_today)
     nodes = plan.nodes_max
     each = 1 if fabric.kind == "rail-optimised" else design.pools[0].nics_per_node
@@ -89,13 +89,13 @@ def fabric_ports(design: Design, fabric: Fabric, plan: FabricPlan) -> LayerCeili
         nodes = max(nodes, fabric.switch_ports // each)
     others = plan.nodes - sum(pool.nodes for pool in design.pools)
     ceiling = max(0, nodes - others) * design.target.gpus_per_node
-    built = "one leaf" if plan.leaves == 1 else f"a fabric with leaves of {plan.nodes_per_leaf:,}"
+    built = "one leaf" if plan.leaves == 1 else f"leaves of {plan.nodes_per_leaf:,} nodes"
     text = (
-        f"{built} on switches of {fabric.switch_ports} ports holds {nodes:,} nodes; "
-        "beyond that another layer of switches is needed"
+        f"{fabric.switch_ports}-port switches with {built} connect {nodes:,} nodes; "
+        "more need another switch tier"
     )
     if others:
-        text = f"{text} ({others:,} of them are other nodes)"
+        text = f"{text} (other pools use {others:,})"
     return name.binds(ceiling, _grade(fabric), text)
 
 

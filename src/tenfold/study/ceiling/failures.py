@@ -1,8 +1,7 @@
-"""Ceilings of bad luck: where saves and failures take more time than is allowed.
+"""Ceilings of reliability: where checkpoints and failures take more time than allowed.
 
-Two layers share one budget of time. With saves at the rate of the tier it is the
-checkpoint tier that binds; with saves for free, only failures are left, and no storage
-helps against those.
+Two layers share one time budget. With checkpoints at the write rate of the tier, that tier is the
+limit; with free checkpoints only failures are left, and no storage helps against those.
 """
 
 from collections.abc import Callable
@@ -27,7 +26,7 @@ GRID_POINTS = 400
 
 
 def checkpoint_write(design: Design) -> LayerCeiling:
-    """Return the largest job whose saves and failures stay within the time allowed."""
+    """Return the largest job whose checkpoints and failures stay within the time allowed."""
     tier = max(design.tiers, key=lambda one: one.write_bandwidth, default=None)
     name = LayerBuilder(
         "checkpoint-write", f"tier {tier.id} writes" if tier else "", design.gpus_today
@@ -40,19 +39,19 @@ def checkpoint_write(design: Design) -> LayerCeiling:
     size_tb = float(checkpoint_bytes(np.asarray(float(design.request.shape.params)))) / 1e12
     grade: CeilingGrade = "supposed" if "write_gb_per_s" in tier.defaulted else "stated"
     text = (
-        f"a checkpoint of {size_tb:.2g} TB at {tier.write_bandwidth / 1e9:,.0f} GB/s, with "
-        f"failures as in `{design.train.failures}`, takes {_allowed(design)} at this size"
+        f"checkpoints of {size_tb:.2g} TB at {tier.write_bandwidth / 1e9:,.0f} GB/s and "
+        f"failures as in `{design.train.failures}` take {_allowed(design)} at this size"
     )
     return _layer(design, name, ceiling, worst(grade, _preset_grade(design)), text)
 
 
 def failures(design: Design) -> LayerCeiling:
-    """Return the largest job that failures alone leave enough time, were saves free."""
+    """Return the largest job that failures alone leave enough time, with free checkpoints."""
     name = LayerBuilder("failures", f"failure rate of `{design.train.failures}`", design.gpus_today)
     ceiling = _largest(design, lambda nodes: _share_left_free(design, nodes))
     per_day = float(_rate_per_s(design, np.asarray([max(ceiling, 1.0)]))[0]) * 86_400
     text = (
-        f"{per_day:.1f} failures a day take {_allowed(design)} in detection and restarts, "
+        f"{per_day:.1f} failures a day cost {_allowed(design)} for detection and restarts, "
         "even with free checkpoints"
     )
     return _layer(design, name, ceiling, _preset_grade(design), text)
@@ -62,7 +61,7 @@ def _layer(
     design: Design, name: LayerBuilder, nodes: float, grade: CeilingGrade, text: str
 ) -> LayerCeiling:
     if nodes >= NODES_SEARCHED:
-        return name.free(grade, f"less than {_allowed(design)} at any size looked at")
+        return name.free(grade, f"less than {_allowed(design)} at any size checked")
     return name.binds(int(nodes) * design.target.gpus_per_node, grade, text)
 
 
@@ -79,7 +78,7 @@ def _rate_per_s(design: Design, nodes: Floats) -> Floats:
 
 
 def _share_left(design: Design, nodes: Floats) -> Floats:
-    """Return the share of time that is training, saving as often as is best."""
+    """Return the share of time spent training, at the best checkpoint interval."""
     target, request = design.target, design.request
     assert request is not None, "a checkpoint is of a model"
     gpus = nodes * target.gpus_per_node
@@ -94,13 +93,13 @@ def _share_left(design: Design, nodes: Floats) -> Floats:
 
 
 def _share_left_free(design: Design, nodes: Floats) -> Floats:
-    """Return the same with saves that cost nothing: only detection and restarts are left."""
+    """Return the same with free checkpoints: only detection and restarts are left."""
     down_s = design.target.reliability.detection_s + design.target.reliability.restart_s
     return np.exp(-np.minimum(_rate_per_s(design, nodes) * down_s, 600.0))
 
 
 def _largest(design: Design, share_left: Callable[[Floats], Floats]) -> float:
-    """Return the most nodes that keep the share allowed: a coarse grid, then every node."""
+    """Return the most nodes within the time allowed: a coarse grid, then every node."""
     least = 1.0 - design.question.loss_share_max
     grid = np.unique(np.floor(np.geomspace(1.0, NODES_SEARCHED, GRID_POINTS)))
     good = np.flatnonzero(share_left(grid) >= least)

@@ -1,4 +1,4 @@
-"""One layer of a design and the largest job it carries, in GPUs so that layers can be ranked."""
+"""One layer of a design and the largest job it supports, in GPUs so that layers can be ranked."""
 
 from typing import Literal
 
@@ -6,17 +6,38 @@ from msgspec import Struct
 
 Status = Literal["binds", "free", "unknown"]
 CeilingGrade = Literal["stated", "supposed", "assumption"]
-"""How well a ceiling is known: every figure stands in the fleet file; some were filled in from
-facts about what is usual; some rest on a figure that nobody gave for this fleet.
+"""How well a ceiling is known: all figures are in the fleet file; some are defaults from facts;
+some are assumptions.
 """
+GRADE_WORDS: dict[CeilingGrade, str] = {
+    "stated": "stated",
+    "supposed": "default",
+    "assumption": "assumed",
+}
+"""Grades by their names on screen."""
+TITLES = {
+    "gpu-memory": "GPU memory",
+    "leaf-uplinks": "Leaf uplinks",
+    "pod-uplinks": "Pod uplinks",
+    "fabric-ports": "Switch ports",
+    "rack-power": "Rack power",
+    "site-power": "Site power",
+    "storage-read": "Storage reads",
+    "storage-streams": "Storage streams",
+    "checkpoint-write": "Checkpoint writes",
+    "failures": "Failures",
+    "scale-up": "Scale-up domain",
+    "efficiency": "Scaling efficiency",
+}
+"""Layers by their names on screen."""
 CEILING_GRADES: tuple[CeilingGrade, ...] = ("stated", "supposed", "assumption")
 
 
 class LayerCeiling(Struct, frozen=True, kw_only=True):
-    """What one layer carries.
+    """The largest job that one layer supports.
 
-    `gpus` is None where the layer binds at no size that was looked at (`free`) and where
-    the figures to say so are missing (`unknown`); neither is ranked.
+    `gpus` is None if the layer is no limit at any size checked (`free`) or if its figures are
+    missing (`unknown`); neither is ranked.
     """
 
     layer: str
@@ -24,15 +45,20 @@ class LayerCeiling(Struct, frozen=True, kw_only=True):
     status: Status
     gpus: int | None
     headroom: float | None
-    """The ceiling over the GPUs of today: below 1 the layer binds already."""
+    """The ceiling over today's GPUs: below 1 the layer is over its limit today."""
     evidence: CeilingGrade | None
     sentence: str
     loss_at_double: float | None = None
-    """Share of throughput that a job of twice the ceiling loses to this layer, where known."""
+    """Share of throughput that a job of twice the ceiling loses to this layer, if known."""
+
+    @property
+    def title(self) -> str:
+        """Its name on screen."""
+        return TITLES[self.layer]
 
 
 class LayerBuilder(Struct, frozen=True):
-    """The name of a layer, the thing in the fleet that it stands for, and the GPUs of today."""
+    """The id of a layer, the resource in the fleet, and today's GPUs."""
 
     layer: str
     resource: str
@@ -54,11 +80,11 @@ class LayerBuilder(Struct, frozen=True):
         )
 
     def free(self, evidence: CeilingGrade, sentence: str) -> LayerCeiling:
-        """Return the layer as one that binds at no size that was looked at."""
+        """Return the layer as one that is no limit at any size checked."""
         return self._open("free", evidence, sentence)
 
     def unknown(self, sentence: str) -> LayerCeiling:
-        """Return the layer as one that the file says too little about."""
+        """Return the layer as one with missing figures."""
         return self._open("unknown", None, sentence)
 
     def _open(self, status: Status, evidence: CeilingGrade | None, sentence: str) -> LayerCeiling:
@@ -74,11 +100,11 @@ class LayerBuilder(Struct, frozen=True):
 
 
 def worst(*grades: CeilingGrade) -> CeilingGrade:
-    """Return the weakest of some grades: a ceiling is known no better than its worst figure."""
+    """Return the weakest grade: a ceiling is known no better than its worst figure."""
     return CEILING_GRADES[max(CEILING_GRADES.index(grade) for grade in grades)]
 
 
 def ranked(layers: list[LayerCeiling]) -> list[LayerCeiling]:
-    """Return layers that bind first, lowest ceiling first, then the free and the unknown."""
+    """Return layers by ceiling, lowest first, then the free and the unknown ones."""
     order: tuple[Status, ...] = ("binds", "free", "unknown")
     return sorted(layers, key=lambda one: (order.index(one.status), one.gpus or 0))

@@ -1,4 +1,4 @@
-"""Ceilings of power: what the racks there are carry, and what the site does."""
+"""Ceilings of power: what the existing racks and the site can feed."""
 
 import numpy as np
 
@@ -8,15 +8,15 @@ from tenfold.study.ceiling.layers import CeilingGrade, LayerBuilder, LayerCeilin
 
 
 def rack_power(design: Design) -> LayerCeiling:
-    """Return how many GPUs the racks that hold them today could carry.
+    """Return how many GPUs the racks in use today could power.
 
-    Racks that the file neither states nor fills are our guess, made from their power:
-    a ceiling from that would only give the guess back.
+    Racks that the file does not describe are derived from their power limit: a ceiling computed
+    from that would only return the default.
     """
     layout, spec = design.fleet.layout, design.fleet.spec
     if not spec.racks and any("nodes_per_rack" in pool.defaulted for pool in design.pools):
         name = LayerBuilder("rack-power", "racks", design.gpus_today)
-        return name.unknown("neither racks nor `nodes_per_rack` are stated")
+        return name.unknown("the fleet file states neither racks nor `nodes_per_rack`")
     ours = np.asarray([pool.id in design.train.pools for pool in spec.pools])[layout.pool_of]
     kw = layout.per_node([pool.power_w_per_node / 1000 for pool in spec.pools])
     limit = np.asarray([rack.power_kw_limit for rack in layout.racks])
@@ -30,19 +30,19 @@ def rack_power(design: Design) -> LayerCeiling:
     name = LayerBuilder("rack-power", count(racks, "rack"), design.gpus_today)
     each = float(limit[held].min())
     text = (
-        f"a node draws {node_kw:.1f} kW and a rack carries {each:g} kW, so the racks there are "
-        f"hold {nodes:,} nodes"
+        f"{node_kw:.1f} kW per node and {each:g} kW per rack: the {count(racks, 'rack')} "
+        f"can power {nodes:,} nodes"
     )
     return name.binds(nodes * design.target.gpus_per_node, _rack_grade(design), text)
 
 
 def site_power(design: Design) -> LayerCeiling:
-    """Return how many GPUs the site feeds, after everything else that it powers."""
+    """Return how many GPUs the site can power, after everything else there."""
     spec = design.fleet.spec
     site = next(one for one in spec.sites if one.id == design.site)
     name = LayerBuilder("site-power", f"site {site.id}", design.gpus_today)
     if site.power_kw_limit is None:
-        return name.unknown(f"site `{site.id}` states no `power_kw`")
+        return name.unknown(f"no `power_kw` for site `{site.id}`")
     others = [pool for pool in spec.pools if pool.site == site.id and pool not in design.pools]
     others_kw = sum(pool.nodes * pool.power_w_per_node for pool in others) / 1000
     others_kw += sum(tier.power_w for tier in design.tiers) / 1000
@@ -50,14 +50,14 @@ def site_power(design: Design) -> LayerCeiling:
     left_kw = site.power_kw_limit / site.pue - others_kw
     nodes = max(0, int(left_kw / node_kw + 1e-9))
     text = (
-        f"{site.power_kw_limit:,.0f} kW at a PUE of {site.pue:g} leave {max(left_kw, 0):,.0f} kW "
+        f"{site.power_kw_limit:,.0f} kW at PUE {site.pue:g} leave {max(left_kw, 0):,.0f} kW "
         f"for {nodes:,} nodes of {node_kw:.1f} kW"
     )
     return name.binds(nodes * design.target.gpus_per_node, _node_grade(design), text)
 
 
 def _node_kw(design: Design) -> float:
-    """Return the draw of a node, by number over pools that differ."""
+    """Return the mean power draw of a node over the pools."""
     nodes = sum(pool.nodes for pool in design.pools)
     watts = sum(pool.nodes * pool.power_w_per_node for pool in design.pools) / nodes
     return max(watts, 1.0) / 1000
@@ -69,7 +69,7 @@ def _node_grade(design: Design) -> CeilingGrade:
 
 
 def _rack_grade(design: Design) -> CeilingGrade:
-    """A site does not say whether its limit was stated; one that a cooling class has was not."""
+    """A limit equal to that of a cooling class counts as a default, not as stated."""
     usual = [cooling.rack_kw_max for cooling in design.fleet.catalogue.cooling]
     site = next(one for one in design.fleet.spec.sites if one.id == design.site)
     return "supposed" if site.rack_kw_limit in usual else _node_grade(design)

@@ -1,4 +1,4 @@
-"""Ceilings of storage: what a tier feeds on each of its axes."""
+"""Ceilings of storage: bandwidth and streams of the tier that jobs read from."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from tenfold.study.ceiling.design import Design
 from tenfold.study.ceiling.layers import CeilingGrade, LayerBuilder, LayerCeiling, worst
 
 BYTES_PER_TOKEN = 4.0
-"""Tokens stored as 32-bit numbers; an assumption, and far too little for pictures or video."""
+"""Tokens stored as 32-bit numbers; an assumption, and far too low for images or video."""
 USUAL_STREAMS_PER_GPU = 1.0
 """One reader a GPU: 1,024 data-parallel GPUs are 1,024 concurrent reads; an assumption."""
 PROCESS_BYTES_PER_S = 2.79e9
@@ -20,14 +20,14 @@ STRIPE_DRIVES = 8
 CROWDING = 0.5
 """Loss exponent beyond a tier's streams: four times as many halve its rate; an assumption."""
 GPUS_RANKED_MAX = 1_000_000
-"""Ceilings beyond this rank nothing: no fabric holds as many."""
-NO_TIER = "no tier is stated at site `{site}`"
+"""Ceilings beyond this are not ranked: no fabric is that large."""
+NO_TIER = "no storage tier at site `{site}`"
 SLOW_ROLES = ("cold", "memory")
-"""Tape and archives are recalled, not read in training; memory holds caches."""
+"""Tape and archives are not read in training; memory holds caches."""
 
 
 def storage_layers(design: Design) -> list[LayerCeiling]:
-    """Return the read throughput and the streams of the tier that feeds jobs."""
+    """Return the read bandwidth and the streams of the tier that jobs read from."""
     tier = feeding_tier(design)
     if tier is None:
         text = NO_TIER.format(site=design.site)
@@ -37,7 +37,7 @@ def storage_layers(design: Design) -> list[LayerCeiling]:
 
 
 def feeding_tier(design: Design) -> Tier | None:
-    """Return the tier that is named, else the fastest one that training reads from."""
+    """Return the tier given, else the fastest one that training reads from."""
     wanted = design.question.tier
     if wanted is not None:
         named = next((tier for tier in design.tiers if tier.id == wanted), None)
@@ -45,8 +45,8 @@ def feeding_tier(design: Design) -> Tier | None:
             known = ", ".join(f"`{tier.id}`" for tier in design.tiers) or "none"
             raise InputError(
                 "unknown-tier",
-                f"no tier at site `{design.site}` is called `{wanted}`",
-                f"name one of: {known}",
+                f"no tier `{wanted}` at site `{design.site}`",
+                f"choose one of: {known}",
             )
         return named
     quick = [tier for tier in design.tiers if tier.role not in SLOW_ROLES]
@@ -54,7 +54,7 @@ def feeding_tier(design: Design) -> Tier | None:
 
 
 def feed_rate(design: Design) -> tuple[float, CeilingGrade] | None:
-    """Return bytes a second that a GPU reads, and how well that is known."""
+    """Return bytes per second that a GPU reads, and how well that is known."""
     stated = design.question.feed_bytes_per_s_per_gpu
     if stated is not None:
         return stated, "stated"
@@ -69,25 +69,25 @@ def _read(design: Design, tier: Tier) -> LayerCeiling:
     name = LayerBuilder("storage-read", f"tier {tier.id} reads", design.gpus_today)
     known = feed_rate(design)
     if known is None:
-        return name.unknown("no feed rate and no model to derive it from; say either")
+        return name.unknown("no read rate; set `--feed-mb-per-s-per-gpu` or a model")
     rate, grade = known
     each = np.asarray(rate)
     rates, streams = tier_rates(design, tier), np.asarray(streams_per_gpu(design))
     ceiling = int(readers_max(rates, each, streams))
     text = (
-        f"{tier.read_bandwidth / 1e9:,.0f} GB/s feed {ceiling:,} GPUs that read "
+        f"{tier.read_bandwidth / 1e9:,.0f} GB/s are enough for {ceiling:,} GPUs at "
         f"{_rate_text(rate)} each"
     )
     if ceiling == 0:
-        text = f"one GPU reads {_rate_text(rate)}, more than its streams get from tier {tier.id}"
+        text = f"one GPU needs {_rate_text(rate)}, more than its streams get from {tier.id}"
         return name.binds(0, worst(grade, _axis(tier, "read_gb_per_s")), text)
     if ceiling > GPUS_RANKED_MAX:
-        text = f"GPUs that read {_rate_text(rate)} each do not load tier {tier.id} at any size"
+        text = f"{_rate_text(rate)} per GPU does not load {tier.id} at any size"
         return name.free(worst(grade, _axis(tier, "read_gb_per_s")), text)
     crowded = ceiling * float(streams) > tier.streams
     if crowded:
         grade = "assumption"
-        text = f"{text}, past the {tier.streams:,} streams at which its rate begins to fall"
+        text = f"{text}, above the {tier.streams:,} streams at which its rate drops"
     loss = _stall(rates, 2.0 * ceiling, rate, float(streams))
     return name.binds(ceiling, worst(grade, _axis(tier, "read_gb_per_s")), text, loss)
 
@@ -112,7 +112,7 @@ def _streams(design: Design, tier: Tier) -> LayerCeiling:
     each = streams_per_gpu(design)
     ceiling = int(tier.streams / each)
     grade: CeilingGrade = "assumption" if design.question.streams_per_gpu is None else "stated"
-    text = f"{tier.streams:,} concurrent streams are read by {ceiling:,} GPUs with {each:g} each"
+    text = f"{tier.streams:,} concurrent streams, {each:g} per GPU"
     return name.binds(ceiling, worst(grade, _axis(tier, "streams")), text)
 
 
@@ -122,7 +122,7 @@ def streams_per_gpu(design: Design) -> float:
 
 
 def tier_rates(design: Design, tier: Tier) -> TierRates:
-    """Return a tier as its readers see it: one stream gets no more than one stripe gives."""
+    """Return a tier as seen by readers: one stream gets at most the rate of one stripe."""
     catalogue = design.fleet.catalogue
     medium = catalogue.media.find(catalogue.tiers.get(tier.tier_class).medium)
     stripe = STRIPE_DRIVES * medium.read_gb_per_s * 1e9 if medium else PROCESS_BYTES_PER_S
@@ -136,7 +136,7 @@ def tier_rates(design: Design, tier: Tier) -> TierRates:
 
 
 def supplied_bytes_per_s(design: Design, tier: Tier, gpus: int) -> float:
-    """Return what a tier gives to a job of this size."""
+    """Return what a tier supplies to a job of this size."""
     streams = np.asarray(gpus * streams_per_gpu(design))
     return float(tier_bytes_per_s(tier_rates(design, tier), streams))
 

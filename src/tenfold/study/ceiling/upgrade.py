@@ -1,7 +1,7 @@
-"""More fabric or more GPUs: which gives more throughput for the next dollar.
+"""Faster network or more GPUs: which gives more throughput for the next dollar.
 
-Options of different prices are compared by what they gain for what they cost, both as
-shares of today's; added GPUs are also shown at the very price of the fabric.
+Options of different prices are compared by gain per cost, both as shares of today's; added GPUs are
+also shown at the price of the network upgrade.
 """
 
 from math import log2
@@ -21,16 +21,16 @@ from tenfold.study.ceiling.layers import CeilingGrade
 Verdict = Literal["fabric", "gpus", "neither"]
 TRAFFIC = ("tp_s", "moe_s", "p2p_s", "dp_s")
 LEAST_GAIN = 0.005
-"""Gains below this are within the noise of any estimate."""
+"""Smaller gains are within the noise of any estimate."""
 
 
 class FabricPrice(Struct, frozen=True, kw_only=True):
-    """What fabric costs, as shares; the defaults are assumptions, so put your own in."""
+    """What the network costs, as shares; the defaults are assumptions."""
 
     share_of_gpu_hour: float = 0.15
     """NICs, cables and switches of one GPU over its hourly price; doubled rates double it."""
     uplink_share: float = 0.5
-    """Part of a non-blocking fabric's price that stands above its leaves."""
+    """Share of a non-blocking fabric's price above its leaves."""
 
 
 ASSUMED_PRICE = FabricPrice()
@@ -42,7 +42,7 @@ class Option(Struct, frozen=True, kw_only=True):
     name: str
     verdict: Verdict
     cost_share: float
-    """Of what the GPUs of today cost."""
+    """Share of what today's GPUs cost."""
     usd_per_hour: float | None
     gain_share: float
     """Throughput gained over today's."""
@@ -52,14 +52,14 @@ class Option(Struct, frozen=True, kw_only=True):
 
 
 class UpgradeAnswer(Struct, frozen=True, kw_only=True):
-    """Options, best for its price first, and what they say together."""
+    """Options, best value first, and the conclusion."""
 
     model: str
     accelerator: str
     gpus: int
     tokens_per_s: float
     traffic_share: float
-    """Part of a step that waits for other GPUs."""
+    """Share of a step spent waiting for other GPUs."""
     verdict: Verdict
     sentence: str
     options: tuple[Option, ...]
@@ -70,12 +70,12 @@ class UpgradeAnswer(Struct, frozen=True, kw_only=True):
 def upgrade(
     fleet: OpenFleet, question: CeilingQuestion | None = None, price: FabricPrice = ASSUMED_PRICE
 ) -> UpgradeAnswer | Misfit:
-    """Return whether fabric or GPUs give more for the next dollar, for a model on a fleet."""
+    """Return whether network or GPUs give more per dollar, for a model on a fleet."""
     return upgrade_of(design_of(fleet, question or CeilingQuestion()), price)
 
 
 def upgrade_of(design: Design, price: FabricPrice = ASSUMED_PRICE) -> UpgradeAnswer | Misfit:
-    """Return the same for a design that stands already."""
+    """Return the same for an existing design."""
     request = design.request
     if request is None:
         return Misfit((Reason("no-model"),))
@@ -106,7 +106,7 @@ def upgrade_of(design: Design, price: FabricPrice = ASSUMED_PRICE) -> UpgradeAns
 
 
 def _base(design: Design) -> ScalePoint | None:
-    """Return the largest size of today that a doubling can be compared with."""
+    """Return the largest size within today's fleet that can be doubled."""
     points = design.curve.points if design.curve else ()
     within = [point for point in points if point.gpus <= design.gpus_today]
     return within[-1] if within else None
@@ -118,14 +118,14 @@ def _options(
     faster = replace(target, nic_bytes_per_s=2 * target.nic_bytes_per_s)
     share = price.share_of_gpu_hour
     options = [
-        _fabric(design, "nic-x2", "twice the network rate a GPU", (faster, share), rate),
+        _fabric(design, "nic-x2", "twice the network bandwidth per GPU", (faster, share), rate),
         _more_gpus(design, gpus, rate, share),
     ]
     narrow = target.oversubscription(gpus)
     if narrow > 1:
         wide = replace(target, leaf_oversubscription=1.0, pod_oversubscription=1.0)
         cost = share * price.uplink_share * (1 - 1 / narrow)
-        text = f"uplinks without the {narrow:g}:1"
+        text = f"non-blocking uplinks instead of {narrow:g}:1"
         options.append(_fabric(design, "non-blocking", text, (wide, cost), rate))
     return options
 
@@ -143,10 +143,10 @@ def _fabric(
 
 
 def _more_gpus(design: Design, gpus: int, rate: float, cost: float) -> Option:
-    """Return what GPUs bring at the price of the fabric, along the curve to twice as many.
+    """Return what GPUs gain at the price of the network upgrade, along the scaling curve.
 
-    Batches divide over few odd sizes, so the gain of a tenth more GPUs is read off the
-    doubling: throughput goes as their number to some power below 1.
+    Batches divide over few odd sizes, so the gain of a few more GPUs is read off the doubling:
+    throughput grows with their number to some power below 1.
     """
     request = design.request
     assert request is not None, "an upgrade is of a job"
@@ -174,17 +174,17 @@ def _option(
         gain_share=gain,
         gain_per_cost=gain / cost if cost > 0 else 0.0,
         tokens_per_s_per_usd_hour=(after - rate) / hourly if hourly else None,
-        sentence=f"{what}: {gain:+.1%} throughput{priced}, {cost:.1%} of what the GPUs cost",
+        sentence=f"{what}: {gain:+.1%} throughput{priced}, {cost:.1%} of the GPU cost",
     )
 
 
 def _sentence(request: TrainRequest, verdict: Verdict, options: list[Option]) -> str:
     best = options[0]
     if verdict == "neither":
-        return f"neither fabric nor GPUs speed {request.job.model} up at this size"
+        return f"neither network nor GPUs speed up {request.job.model} at this size"
     other = next((one for one in options if one.verdict != best.verdict), None)
-    more = "fabric" if verdict == "fabric" else "GPUs"
-    against = "" if other is None else f", on `{other.name}` {other.gain_per_cost:.2f}%"
+    more = "network" if verdict == "fabric" else "GPUs"
+    against = "" if other is None else f", on `{other.name}` it gives {other.gain_per_cost:.2f}%"
     return (
         f"buy {more}: 1% more spent on `{best.name}` gives {best.gain_per_cost:.2f}% more "
         f"throughput{against}"

@@ -1,7 +1,7 @@
-"""Larger nodes to scale up to, and what each takes with it when it is lost.
+"""Larger nodes to scale up to, and the blast radius of each.
 
-A fat node is a fat failure domain: every option stands beside its blast radius and
-beside what its racks draw, which are the two ends of scaling up.
+A large node is a large failure domain: every option comes with its blast radius and its rack power,
+the two limits of scaling up.
 """
 
 from msgspec import Struct
@@ -9,6 +9,7 @@ from msgspec import Struct
 from tenfold.model.fleet.hardware import Accelerator, NodeShape
 from tenfold.model.fleet.spec import GENERATED_RACK
 from tenfold.physics.blast import Blast, blast_radius
+from tenfold.report import figures
 from tenfold.report.figures import count
 from tenfold.study.ceiling.design import Design
 
@@ -16,7 +17,7 @@ OPTIONS_MAX = 5
 
 
 class NodeBlast(Struct, frozen=True, kw_only=True):
-    """What the loss of one node takes today."""
+    """The blast radius of one node today."""
 
     gpus: int
     gpu_share: float
@@ -25,7 +26,7 @@ class NodeBlast(Struct, frozen=True, kw_only=True):
 
 
 class VerticalOption(Struct, frozen=True, kw_only=True):
-    """A larger node, or the whole scale-up domain that nodes of its kind form."""
+    """A larger node, or the whole scale-up domain of such nodes."""
 
     shape: str
     accelerator: str
@@ -35,7 +36,7 @@ class VerticalOption(Struct, frozen=True, kw_only=True):
     rack_kw_limit: float
     fits_rack: bool | None
     blast_share: float
-    """Part of today's arithmetic that one such domain is, at most all of it."""
+    """Share of today's FLOPS in one such domain, at most 1."""
     sentence: str
 
 
@@ -56,8 +57,9 @@ def node_blast(design: Design) -> NodeBlast:
         gpu_share=node.gpu_share,
         gang_gpus_left=node.gang_gpus_left,
         sentence=(
-            f"the loss of {what} takes {count(node.gpus, 'GPU')} ({node.gpu_share:.1%} of the "
-            f"fleet) and stops every job on them; {node.gang_gpus_left:,} are left for the next one"
+            f"losing {what} takes out {count(node.gpus, 'GPU')} "
+            f"({figures.share(node.gpu_share)} of the fleet) and stops every job on them; "
+            f"{node.gang_gpus_left:,} GPUs stay available"
         ),
     )
 
@@ -69,7 +71,7 @@ def _widest_rack(rows: list[Blast], design: Design) -> Blast | None:
 
 
 def vertical_options(design: Design) -> tuple[VerticalOption, ...]:
-    """Return nodes on sale with more memory than today's and no less arithmetic."""
+    """Return available nodes with more memory than today's and at least as many FLOPS."""
     catalogue, target = design.fleet.catalogue, design.target
     today = catalogue.accelerators.get(target.accelerator)
     gpus = max(target.gpus_per_node, target.scaleup_gpus)
@@ -89,7 +91,7 @@ def vertical_options(design: Design) -> tuple[VerticalOption, ...]:
 
 
 def _succeeds(design: Design, shape: NodeShape, today: Accelerator) -> bool:
-    """Return whether a shape runs the same software, is no older and as well joined inside."""
+    """Return whether a shape runs the same software, is not older and has as good links."""
     part = design.fleet.catalogue.accelerators.find(shape.accelerator or "")
     if part is None or part.runtime != today.runtime or not shape.gpus:
         return False
@@ -106,8 +108,8 @@ def _option(design: Design, shape: NodeShape) -> VerticalOption:
     now = fleet.catalogue.accelerators.get(design.target.accelerator).training_tflops
     share = min(1.0, gpus * part.training_tflops / max(1.0, now * design.gpus_today))
     fits = None if power_kw is None else power_kw <= limit
-    draws = "unknown power" if power_kw is None else f"{power_kw:.1f} of {limit:g} kW a rack"
-    over = " (does not fit)" if fits is False else ""
+    draws = "unknown power" if power_kw is None else f"{power_kw:.1f} of {limit:g} kW per rack"
+    over = " (too much)" if fits is False else ""
     return VerticalOption(
         shape=shape.name,
         accelerator=part.name,
@@ -118,8 +120,7 @@ def _option(design: Design, shape: NodeShape) -> VerticalOption:
         fits_rack=fits,
         blast_share=share,
         sentence=(
-            f"{shape.name}: {part.memory_gib * gpus:,.0f} GiB on {count(gpus, 'GPU')} that fail "
-            f"together, {draws}{over}; "
-            f"its loss takes as much as {share:.1%} of today's arithmetic"
+            f"{shape.name}: {count(gpus, 'GPU')} with {part.memory_gib * gpus:,.0f} GiB, "
+            f"{draws}{over}; blast radius {figures.share(share)} of today's FLOPS"
         ),
     )

@@ -1,7 +1,7 @@
-"""Climb: find the first break, take its cheapest relief, and look again, up to the factor asked.
+"""Find the first bottleneck, apply its cheapest relief, and repeat up to the factor requested.
 
-Each row is one purchase. A relief counts only if the fleet as a whole goes further with it,
-all other laws judged anew: what relieves one layer may strain the next.
+Each row is one purchase. A relief counts only if the whole fleet goes further with it, all other
+constraints evaluated again: what relieves one layer may load the next.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,6 +9,7 @@ from math import inf
 
 from msgspec.structs import replace
 
+from tenfold.model.growth.growth import Axis
 from tenfold.physics.growth.breaking import is_constant
 from tenfold.study.grow.answer import (
     GrowAnswer,
@@ -31,16 +32,26 @@ from tenfold.study.grow.state import State, state_of
 
 ROWS_MOST = 8
 HELPS = 1.02
-"""A relief that raises the factor by less than this is none, unless another break is as near."""
+"""A relief must raise the factor by at least this, unless another break is as close."""
 PAST = 1.001
-"""How far past the next break a dose is measured, so that rounding does not stop short of it."""
+"""How far past the next break a relief is sized, so that rounding does not stop short of it."""
 FACTOR_SHOWN_MOST = 64.0
-"""Closed forms cost nothing to follow further than was asked."""
+"""Computed constraints are cheap, so they are followed past the factor requested."""
 CLEARLY = 1.05
 COMPANIONS_MOST = 3
-"""Nodes for a queue may want power, ports and floor at once; what wants more is no relief."""
-SPENT = "no further relief tried: runs so far have taken all that a ladder may"
+"""New nodes may need power, ports and floor at once; a relief that needs more is rejected."""
+SPENT = "no further fix tried: the simulation budget is used up"
 CURVE_POINTS = 9
+AXIS_WORDS: dict[Axis, str] = {
+    "jobs": "jobs",
+    "job-size": "job size",
+    "data": "data",
+    "traffic": "traffic",
+    "teams": "teams",
+    "nodes": "nodes",
+    "all": "everything",
+}
+"""What grows, in words that follow a factor."""
 
 
 def analyse(
@@ -49,9 +60,9 @@ def analyse(
     done: Callable[[int], None] | None = None,
     layers: Sequence[Layer] = LAYERS,
 ) -> GrowAnswer:
-    """Return what breaks first, with what relieves it, and what breaks next.
+    """Return what breaks first, what fixes it, and what breaks next.
 
-    `done` is told how many runs are over; how many there will be is not known before.
+    `done` is called with the number of finished runs; the total is not known in advance.
     """
     check_question(question)
     today, constraint_set = (
@@ -91,7 +102,7 @@ def analyse(
 def _over_today(constraints: Sequence[Constraint], most: float) -> list[Constraint]:
     """Return layers that are over their limit today and do not grow along the axis.
 
-    That is worth saying, and no answer to what breaks as the axis grows.
+    They are reported, but they do not answer what breaks as the axis grows.
     """
     return [
         constraint
@@ -101,11 +112,11 @@ def _over_today(constraints: Sequence[Constraint], most: float) -> list[Constrai
 
 
 def _over(constraint: Constraint) -> str:
-    return f"over its limit today, whatever grows: {constraint.layer} ({constraint.symptom(1.0)})"
+    return f"over its limit today, on any axis: {constraint.label} ({constraint.symptom(1.0)})"
 
 
 def _bottlenecks(state: State, constraint_set: ConstraintSet) -> tuple[list[Row], float | None]:
-    """Return the rows of the ladder, and what the fleet stands at its top."""
+    """Return what breaks, in order, and the factor up to which the fleet is OK with all fixes."""
     most = constraint_set.question.most
     rows: list[Row] = []
     now = find_bottleneck(constraint_set.rankable(state), most)
@@ -128,7 +139,7 @@ def _cheapest(
 ) -> Step | None:
     """Return the first relief, cheapest first, with which the fleet goes further.
 
-    One that strains other layers too much is taken together with what relieves those.
+    One that overloads other layers is combined with the reliefs of those.
     """
     target = _target(constraint_set.question, cause)
     for relief in _reliefs(cause.constraints, target):
@@ -148,9 +159,9 @@ def _cheapest(
 
 
 def _joined(state: State, constraint_set: ConstraintSet, step: Step, target: float) -> Step | None:
-    """Return a step together with what relieves the layer that it strains; None without any.
+    """Return a step combined with a relief of the layer that it overloads; None without one.
 
-    Of several reliefs the first counts after which that layer is not the weakest any more.
+    Of several reliefs, the first after which that layer is no longer the bottleneck.
     """
     relief, _, now = step
     overloaded = now.constraint
@@ -178,9 +189,9 @@ def _taken(state: State, constraint_set: ConstraintSet, relief: Relief) -> Step:
 
 
 def _target(question: GrowQuestion, cause: Attribution) -> float:
-    """Return how far a layer is to stand: a factor of interest clearly past the next break.
+    """Return the factor to size a relief for: a requested factor clearly past the next break.
 
-    Doses up to the next break alone would be bought again right after it.
+    A relief sized for the next break alone would have to be bought again right after it.
     """
     rival = question.most if cause.k_without is None else cause.k_without
     wanted = [factor for factor in question.to if factor > rival * CLEARLY]
@@ -195,7 +206,7 @@ def _helps(k: float, then: float | None, relaxed: float | None) -> bool:
 
 
 def _reliefs(constraints: Sequence[Constraint], target: float) -> list[Relief]:
-    """Return the reliefs of one law, or for several the cheapest of each as one."""
+    """Return the reliefs of one constraint, or for several the cheapest of each combined."""
     found = [constraint.reliefs(target) for constraint in constraints]
     if len(found) == 1:
         return found[0]
@@ -208,7 +219,7 @@ def _row(state: State, cause: Attribution, k: float, most: float, step: Step | N
     ]
     worst = min(judged, key=lambda one: inf if one.broken.k is None else one.broken.k)
     relief = step[0] if step else None
-    # Where a cause shows by its effect, that is seen sooner than the cause's own law says.
+    # A cause that shows through its effect breaks before its own constraint says so.
     low = k if worst.broken.low is None else min(k, worst.broken.low)
     # A setting is changed, not ordered.
     weeks = (relief.weeks or None) if relief else None
@@ -218,6 +229,8 @@ def _row(state: State, cause: Attribution, k: float, most: float, step: Step | N
         resource=" and ".join(
             dict.fromkeys(constraint.resource for constraint in cause.constraints)
         ),
+        title=" and ".join(dict.fromkeys(one.of.label("") for one in cause.constraints)),
+        label=" and ".join(dict.fromkeys(constraint.label for constraint in cause.constraints)),
         k=rounded(k),
         low=rounded(low),
         high=rounded(worst.broken.high),
@@ -231,7 +244,7 @@ def _row(state: State, cause: Attribution, k: float, most: float, step: Step | N
         order_by=day,
         late=is_late(state.grow.pace, day),
         k_after=rounded(step[2].k) if step else rounded(k),
-        sentence="" if relief else "no relief known",
+        sentence="" if relief else "no known fix",
     )
 
 
@@ -249,6 +262,8 @@ def _layer_row(one: Evaluated, most: float) -> Row:
     return Row(
         layer=one.constraint.layer,
         resource=one.constraint.resource,
+        title=one.constraint.of.label(""),
+        label=one.constraint.label,
         k=rounded(k),
         low=rounded(one.broken.low),
         high=rounded(one.broken.high),
@@ -259,10 +274,13 @@ def _layer_row(one: Evaluated, most: float) -> Row:
 
 
 def _missing(constraints: Sequence[Constraint], layers: Sequence[Layer]) -> tuple[Missing, ...]:
-    here = [Missing(layer=one.layer, resource=one.resource, needs=one.needs) for one in constraints]
+    here = [
+        Missing(layer=one.layer, resource=one.resource, title=one.of.label(""), needs=one.needs)
+        for one in constraints
+    ]
     judged = {constraint.layer for constraint in constraints}
     beyond = [
-        Missing(layer=one.name, resource="", needs="")
+        Missing(layer=one.name, resource="", title=one.label(""), needs="")
         for one in layers
         if one.always_listed and one.name not in judged
     ]
@@ -275,20 +293,25 @@ def _curve(constraint: Constraint, most: float) -> UtilisationCurve:
         (float(f"{factor:.6g}"), float(f"{min(constraint.utilisation(factor), 1e9):.6g}"))
         for factor in factors
     )
-    return UtilisationCurve(layer=constraint.layer, resource=constraint.resource, points=points)
+    return UtilisationCurve(
+        layer=constraint.layer,
+        resource=constraint.resource,
+        label=constraint.label,
+        points=points,
+    )
 
 
 def rounded(value: float | None) -> float | None:
-    """Return a figure to six digits: what is beyond them is the search, not the fleet."""
+    """Return a figure to six digits: the rest is search noise."""
     return None if value is None else float(f"{value:.6g}")
 
 
 def _sentence(first: Row | None, question: GrowQuestion, judged: Sequence[Evaluated]) -> str:
+    axis = AXIS_WORDS[question.axis]
     if first is None:
-        upto = f"breaks up to {question.most:g}x of {question.axis}"
-        guessed = any((one.broken.k or inf) <= question.most for one in judged)
-        what = "no layer that is more than assumed" if guessed else "nothing that could be judged"
-        return f"{what} {upto}"
+        assumed_only = any((one.broken.k or inf) <= question.most for one in judged)
+        what = "only assumed layers break" if assumed_only else "no evaluated layer breaks"
+        return f"{what} up to {question.most:g}x {axis}"
     if first.k is not None and first.k <= 1:
-        return f"{first.layer} ({first.resource}) binds already, at {first.k:.2f}x of today"
-    return f"{first.layer} ({first.resource}) breaks first, at {first.k:.2f}x of {question.axis}"
+        return f"over its limit today: {first.label} (OK up to {first.k:.2f}x of today)"
+    return f"first to break: {first.label}, at {first.k:.2f}x {axis}"

@@ -1,4 +1,4 @@
-"""What growth answers: a ladder of breaks, each with its relief, and what could not be judged."""
+"""The result of a growth analysis: what breaks, in order, how to fix it, and what is unknown."""
 
 from msgspec import Struct, field
 
@@ -7,24 +7,28 @@ from tenfold.physics.growth.breaking import BreakStatus
 
 
 class ReliefShown(Struct, frozen=True, kw_only=True):
-    """A relief as it is printed: what it is, what it costs and how long it takes."""
+    """A relief as printed: what to do, what it costs and how long it takes."""
 
     code: str
     sentence: str
     usd_per_month: float | None
-    """None where no price is known; 0 where it is a change of settings."""
+    """None if no price is known; 0 for a change of settings."""
     weeks: float | None
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """One layer: where it breaks, what is seen then, and what relieves it.
+    """One layer: where it breaks, the symptom, and what fixes it.
 
-    On the ladder `k_after` is the factor that the whole fleet stands once this relief and
-    those above it are in place; None there means beyond the largest factor asked for.
+    In `GrowAnswer.rows`, `k_after` is the factor up to which the whole fleet is OK with this
+    relief and those above it in place; None there means beyond the largest factor requested.
     """
 
     layer: str
     resource: str
+    title: str = ""
+    """The layer by its name on screen."""
+    label: str = ""
+    """Layer and resource by their names on screen."""
     k: float | None
     low: float | None
     high: float | None
@@ -35,36 +39,39 @@ class Row(Struct, frozen=True, kw_only=True):
     usd: float | None = None
     order_by: str = ""
     late: bool = False
-    """Whether the day to order by was before the day of asking."""
+    """Whether the day to order by is before `today` of `[pace]`."""
     k_after: float | None = None
     sentence: str = ""
 
 
 class Missing(Struct, frozen=True, kw_only=True):
-    """A layer that cannot be judged, and the figure that would answer it."""
+    """A layer that cannot be evaluated, and the missing input."""
 
     layer: str
     resource: str
+    title: str
+    """The layer by its name on screen."""
     needs: str
 
 
 class UtilisationCurve(Struct, frozen=True, kw_only=True):
-    """Strain of one layer at some factors, for charts."""
+    """Utilisation of one layer at some factors, for charts."""
 
     layer: str
     resource: str
+    label: str
     points: tuple[tuple[float, float], ...]
 
 
 class CalibrationShown(Struct, frozen=True, kw_only=True):
-    """How well the history is reproduced at factor 1, in one sentence."""
+    """How well the simulation reproduces the history at factor 1, in one sentence."""
 
     calibrated: bool
     sentence: str
 
 
 class GrowAnswer(Struct, frozen=True, kw_only=True):
-    """The ladder, first break first, and everything that stands beside it."""
+    """What breaks, in order, and everything printed with it."""
 
     fleet: str
     axis: Axis
@@ -72,11 +79,11 @@ class GrowAnswer(Struct, frozen=True, kw_only=True):
     calibration: CalibrationShown
     first: Row | None
     rows: tuple[Row, ...]
-    """The ladder: each row stands on the reliefs of those above it."""
+    """What breaks, in order: each row assumes that the reliefs above it are in place."""
     ok_up_to: float | None = field(name="stands")
-    """The factor that the fleet stands with all reliefs of the ladder; None: all asked for."""
+    """The factor up to which the fleet is OK with all reliefs; None: every factor requested."""
     layers: tuple[Row, ...]
-    """Every layer that could be judged, as the fleet stands today, lowest factor first."""
+    """Every layer evaluated on today's fleet, lowest factor first."""
     unknown: tuple[Missing, ...]
     curves: tuple[UtilisationCurve, ...]
     limits: GrowthLimits

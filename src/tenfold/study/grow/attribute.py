@@ -1,8 +1,8 @@
-"""Name the layer that breaks first by lifting: the one without which the fleet would go further.
+"""Find the layer that causes a break: the one without which the fleet would go further.
 
-The lowest factor alone names effects for causes: a starved tier lengthens jobs, and the queue
-seems to break. Each candidate is therefore lifted, as if its capacity had no limit, and the
-whole is searched again. Lifting is not relief: it costs nothing and changes nothing else.
+The lowest factor alone confuses effects with causes: a slow tier lengthens jobs, and the queue
+seems to break. So each candidate is relaxed, as if its capacity had no limit, and the whole is
+searched again. Relaxing is not a relief: it costs nothing and changes nothing else.
 """
 
 from itertools import combinations
@@ -14,16 +14,16 @@ from tenfold.study.grow.search import Bottleneck, ConstraintsOf, evaluate, find_
 from tenfold.study.grow.state import State
 
 RAISED = 1.001
-"""Less than this is the noise of a search, not a fleet that goes further."""
+"""A smaller gain is search noise."""
 CANDIDATES_MOST = 6
 LOADED = 0.5
-"""What is used by less than this slows nobody down for long."""
+"""A resource used less than this does not slow jobs down."""
 
 
 class Attribution(NamedTuple):
-    """The laws that are to blame together, most often one.
+    """The constraints that cause a break together, usually one.
 
-    `k_without` is where the fleet breaks without them; None where nothing else breaks.
+    `k_without` is where the fleet breaks without them; None if nothing else breaks.
     """
 
     constraints: tuple[Constraint, ...]
@@ -42,9 +42,9 @@ class _Trial(NamedTuple):
 def attribute(
     state: State, constraints_of: ConstraintsOf, now: Bottleneck, most: float
 ) -> Attribution:
-    """Return whose lifting raises the factor of the whole.
+    """Return the constraints whose relaxing raises the factor of the whole fleet.
 
-    Where no single one's does, a pair is named; where no pair's does, all that break at once.
+    If no single one does, a pair is returned; if no pair does, all that break at once.
     """
     assert now.constraint is not None, "only a break has a cause"
     assert now.k is not None, "only a break has a cause"
@@ -72,10 +72,10 @@ def attribute(
 def _candidates(
     state: State, constraints_of: ConstraintsOf, now: Bottleneck
 ) -> tuple[Constraint, ...]:
-    """Return the rivals, and what may slow jobs down where these are seen to be slowed.
+    """Return the overlapping constraints, and those that may slow jobs down if waits break.
 
-    Jobs lose time to each other before a tier is too slow on average, and waits follow: what
-    they share is then to blame although its own factor is further away.
+    Jobs lose time to each other before a tier is too slow on average, and waits follow: the shared
+    resource is then the cause although its own factor is higher.
     """
     assert now.k is not None, "only a break has a cause"
     known = {constraint.key: constraint for constraint in now.overlapping[:CANDIDATES_MOST]}
@@ -97,6 +97,6 @@ def _relaxed_trial(
 
 
 def _preference(trial: _Trial) -> tuple[float, tuple[int, ...], tuple[str, ...]]:
-    """The furthest first; of equals causes before effects, then by name."""
+    """Return a sort key: furthest first, then causes before effects, then by name."""
     ranks = tuple(constraint.cause_rank for constraint in trial.constraints)
     return -trial.reach, ranks, tuple(constraint.key for constraint in trial.constraints)

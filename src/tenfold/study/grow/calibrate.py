@@ -1,9 +1,9 @@
-"""The truth at 1x: does the unchanged policy on the recorded history do what really happened?
+"""Calibrate at 1x: does simulating the history under its own policy reproduce what happened?
 
-Growth is judged by runs, and runs are worth as much as their likeness to what was. The history
-is run once as it is, without faults, for what it recorded holds them already; then waits, use
-and order are laid beside the real ones. Where any is off by more than 15 percent, or nobody
-wrote down when jobs started, what runs say of growth is an assumption.
+Simulated layers are only as good as the simulation. The history is run once as it is, without
+added failures, because its durations already include them; then wait times, GPU utilisation and
+start order are compared with the real ones. If any is off by more than 15 percent, or the history
+has no start times, simulated layers are graded as assumed.
 """
 
 import math
@@ -24,20 +24,20 @@ from tenfold.study.grow.runs.run import GrowTask, RunOutcome, simulate_task
 
 ERROR_MOST = 0.15
 IDLE_WAIT_S = 60.0
-"""Waits that are shorter on both sides are alike: nobody waited."""
+"""Waits shorter than this on both sides count as equal."""
 JOBS_LEAST = 20
-"""Fewer jobs with a known start prove nothing."""
+"""Fewer jobs with a known start are too few to compare."""
 
 
 class Calibration(Struct, frozen=True, kw_only=True):
-    """How far a run of the history is from the history. Errors are relative."""
+    """How far a run of the history is off. Errors are relative."""
 
     jobs: int
-    """Jobs of the window whose real start is known and which the fleet described can run."""
+    """Jobs of the window with a known start that fit the fleet file."""
     unfit_share: float = 0.0
-    """Part of the GPU time that really ran, and that fits no node of the fleet described."""
+    """Share of the GPU time of the history that fits no node of the fleet file."""
     wait_error: float | None = None
-    """Of the mean wait over jobs or over GPU-hours, whichever is worse."""
+    """Of the mean wait over jobs or over GPU-hours, the worse of the two."""
     utilisation_error: float | None = None
     order_tau: float | None = None
     """Kendall's tau-b of the two orders of starting: 1 is the same order."""
@@ -56,9 +56,9 @@ class _Pair(Struct, frozen=True, gc=False):
 def calibrate(inputs: GrowInputs) -> Calibration:
     """Return how well a run of the history reproduces it."""
     if not inputs.jobs or inputs.mix:
-        return Calibration(jobs=0, sentence="uncalibrated: there is no history to compare with")
+        return Calibration(jobs=0, sentence="not calibrated: no job history")
     if not inputs.starts_ms:
-        said = "uncalibrated: the history does not say when jobs started"
+        said = "not calibrated: the history has no start times (`start_s`)"
         return Calibration(jobs=0, sentence=said)
     ran = simulate_task(
         GrowTask(
@@ -71,7 +71,7 @@ def calibrate(inputs: GrowInputs) -> Calibration:
     )
     pairs = _pairs(inputs.jobs, inputs.starts_ms, ran)
     if len(pairs) < JOBS_LEAST:
-        said = f"uncalibrated: the start of {len(pairs)} jobs is known, too few to compare"
+        said = f"not calibrated: {len(pairs)} jobs have a start time, {JOBS_LEAST} needed"
         return Calibration(jobs=len(pairs), sentence=said)
     wait = max(
         _wait_error(pairs, [1] * len(pairs)),
@@ -83,12 +83,12 @@ def calibrate(inputs: GrowInputs) -> Calibration:
 
 
 def shown(calibration: Calibration) -> CalibrationShown:
-    """Return what an answer says of it."""
+    """Return it as it is printed."""
     return CalibrationShown(calibrated=calibration.calibrated, sentence=calibration.sentence)
 
 
 def order_tau(real: Sequence[int], simulated: Sequence[int]) -> float:
-    """Return Kendall's tau-b of two orders; moments that are all alike have no order to miss."""
+    """Return Kendall's tau-b of two orders; if all times are equal there is no order to miss."""
     one, other = len(dict.fromkeys(real)) < 2, len(dict.fromkeys(simulated)) < 2
     if one or other:
         return 1.0 if one and other else 0.0
@@ -118,18 +118,18 @@ def _inversions(values: list[int]) -> tuple[list[int], int]:
 def _verdict(jobs: int, found: tuple[float, float, float], unfit: float) -> Calibration:
     wait, use, tau = found
     off = [
-        f"{name} is off by {error:.0%}"
-        for name, error in (("wait", wait), ("use of GPUs", use), ("order of starts", 1 - tau))
+        f"{name} off by {error:.0%}"
+        for name, error in (("wait time", wait), ("GPU utilisation", use), ("start order", 1 - tau))
         if error > ERROR_MOST
     ]
     if unfit > ERROR_MOST:
-        said = f"uncalibrated: {unfit:.0%} of the GPU time that ran fits no node of the fleet file"
+        said = f"not calibrated: {unfit:.0%} of the GPU time fits no node of the fleet file"
     elif off:
-        said = f"uncalibrated: {', '.join(off)}, more than {ERROR_MOST:.0%}, over {jobs:,} jobs"
+        said = f"not calibrated: {', '.join(off)} over {jobs:,} jobs (limit {ERROR_MOST:.0%})"
     else:
         said = (
-            f"calibrated at 1x over {jobs:,} jobs: wait off by {wait:.0%}, "
-            f"use of GPUs by {use:.0%}, order of starts by {1 - tau:.0%}"
+            f"calibrated against {jobs:,} jobs: wait time off by {wait:.0%}, "
+            f"GPU utilisation by {use:.0%}, start order by {1 - tau:.0%}"
         )
     return Calibration(
         jobs=jobs,
@@ -143,9 +143,9 @@ def _verdict(jobs: int, found: tuple[float, float, float], unfit: float) -> Cali
 
 
 def _pairs(jobs: Sequence[Job], starts_ms: Mapping[JobId, int], ran: RunOutcome) -> list[_Pair]:
-    """Return the jobs of the window that have a real start; who did not start yet waits still.
+    """Return the jobs of the window with a real start; a job not yet started counts as waiting.
 
-    A job that really ran and fits no node here says something of the fleet file, not of waits.
+    A job that ran but fits no node here is a problem of the fleet file, not of wait times.
     """
     away = {job.id: True for job in ran.result.meters.refused_jobs}
     first: dict[JobId, int] = {}

@@ -1,7 +1,7 @@
-"""All laws of a state along one axis: what was measured, what figures say, and what runs say.
+"""All constraints of a state along one axis: measured, computed and simulated.
 
-Figures cost nothing, runs do. So runs are looked at only as far as another layer lets the fleet
-go, and on the way up the ladder only where they may be named at all.
+Computed constraints are cheap, simulated ones are not. So runs go only as far as another layer
+lets the fleet grow, and with reliefs applied only if simulated layers may be ranked at all.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,11 +22,11 @@ from tenfold.study.grow.search import find_bottleneck, rankable
 from tenfold.study.grow.state import State
 
 SIMULATED_PAST = 1.25
-"""How far past the first break of figures runs are looked at: further they cannot be first."""
+"""How far past the first computed break runs are made: further out they cannot be first."""
 JOBS_SIMULATED_MAX = 400_000
-"""Jobs of all runs of a ladder after which no further relief is tried."""
+"""Jobs of all runs of an analysis after which no further relief is tried."""
 SEEDS_AFTER_RELIEF = 2
-"""Courses of luck for a fleet that nobody has bought yet: its runs are larger, and many."""
+"""Seeds once reliefs are applied: those runs are larger, and there are many."""
 
 
 def computed_constraints(
@@ -38,7 +38,7 @@ def computed_constraints(
         constraint
         for layer in layers
         if isinstance(layer, ComputedLayer)
-        for constraint in layer.judged(state, axis)
+        for constraint in layer.evaluated(state, axis)
     ]
     usable = 1 - state.grow.limits.headroom_least
     constraints = [_less(constraint, usable) for constraint in _best(measured, figured)]
@@ -49,11 +49,11 @@ def computed_constraints(
 
 
 def _best(measured: Sequence[Constraint], figured: Sequence[Constraint]) -> list[Constraint]:
-    """Return what was measured in place of what figures say of the same resource."""
+    """Return measured constraints in place of computed ones for the same resource."""
     figures = {constraint.key: constraint for constraint in figured}
     better = {constraint.key for constraint in measured if not constraint.needs}
     kept = [constraint for constraint in figured if constraint.key not in better]
-    # Usage without its limit is no law, but where another knows what to lay it beside.
+    # Usage without a limit is reported as unknown, unless another constraint of the layer uses it.
     told = {constraint.layer for constraint in kept if not constraint.needs}
     seen = [
         with_fields(constraint, unlimited=figures[constraint.key].unlimited)
@@ -74,17 +74,17 @@ def simulated_constraints(
     calibrated: bool = False,
     layers: Sequence[Layer] = LAYERS,
 ) -> list[Constraint]:
-    """Return the laws that only runs can tell, along the axis of the runs, up to a factor."""
+    """Return the simulated constraints along the axis of the runs, up to a factor."""
     return [
         constraint
         for layer in layers
         if isinstance(layer, SimulatedLayer)
-        for constraint in layer.judged(state, runs, most, seeds, calibrated=calibrated)
+        for constraint in layer.evaluated(state, runs, most, seeds, calibrated=calibrated)
     ]
 
 
 def _less(constraint: Constraint, usable: float) -> Constraint:
-    """Return a law of which only a share of the capacity may be used."""
+    """Return a constraint of which only a share of the capacity may be used."""
     if usable >= 1:
         return constraint
 
@@ -99,7 +99,7 @@ def _ignore_progress(_: int) -> None:
 
 
 class ConstraintSet:
-    """The laws of one question about one fleet; runs are shared by all that ask it."""
+    """The constraints of one question about one fleet; they share the simulation runs."""
 
     def __init__(
         self,
@@ -115,22 +115,22 @@ class ConstraintSet:
         self.runs: Runs = runs_for(inputs, question.axis, most=question.most, done=on_progress)
         self.notes = window_note(self.runs.judged, inputs.jobs) if inputs.jobs else []
         self._runs_count = self.calibration.calibrated or question.count_assumed
-        # What raises no alarm is shown, and one course of luck is enough for that.
+        # Layers that are not ranked are only shown, and one seed is enough for that.
         seeds = max(1, question.seeds) if self._runs_count else 1
         self._seeds = tuple(range(question.seed, question.seed + seeds))
 
     @property
     def spent(self) -> bool:
-        """Whether runs have taken as much as a ladder may; the same on every machine."""
+        """Whether the simulation budget is used up; the same on every machine."""
         return self.runs.jobs > JOBS_SIMULATED_MAX
 
     def all(self, state: State) -> list[Constraint]:
-        """Return all laws of a state, those that raise no alarm among them."""
+        """Return all constraints of a state, including those that are not ranked."""
         figured = computed_constraints(state, self.question.axis, self.layers)
         return [*figured, *self._of_runs(state, figured)]
 
     def rankable(self, state: State) -> list[Constraint]:
-        """Return the laws of a state that may be named."""
+        """Return the constraints of a state that may be ranked."""
         figured = computed_constraints(state, self.question.axis, self.layers)
         of_runs = self._of_runs(state, figured) if self._runs_count else []
         return rankable([*figured, *of_runs], self.question.count_assumed)
@@ -154,14 +154,14 @@ class ConstraintSet:
 
 
 def assumed(constraints: Sequence[Constraint]) -> list[str]:
-    """Return what the laws that may raise no alarm rest on."""
+    """Return what the constraints graded as assumed rest on."""
     layers = {
         constraint.layer: constraint.of
         for constraint in constraints
         if constraint.grade == "assumed" and not constraint.needs
     }
     by_cause: dict[str, list[str]] = {}
-    for name, layer in layers.items():
+    for layer in layers.values():
         if layer.assumes:
-            by_cause.setdefault(layer.assumes, []).append(name)
+            by_cause.setdefault(layer.assumes, []).append(layer.label(""))
     return [f"assumed for {', '.join(names)}: {cause}" for cause, names in by_cause.items()]

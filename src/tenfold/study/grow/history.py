@@ -1,7 +1,7 @@
-"""The GPU time of a history: in which sizes it runs, and how full it leaves the fleet.
+"""The GPU time of a history: by job size, and how full the fleet is.
 
-Laws of compute and of the fabric read a history by what runs in it on average. No more runs
-than the GPUs there are carry: where the fleet is full, more arrivals wait, and send no more.
+GPU and fabric constraints use what runs on average. The GPUs limit how much runs: once the fleet is
+full, further jobs wait and send nothing.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from tenfold.study.grow.state import State
 
 
 class JobKind(NamedTuple):
-    """Jobs that are alike to a law: of one size and profile, for the same types of GPUs."""
+    """Jobs of one size and profile, for the same types of GPUs."""
 
     gpus: float
     profile: str
@@ -26,13 +26,13 @@ class History(NamedTuple):
     """What ran in a history, by kind, and how full the fleet was."""
 
     running: dict[JobKind, float]
-    """GPUs of each kind that run, on average."""
+    """GPUs of each kind running, on average."""
     load: float
-    """GPUs in use over those there are."""
+    """GPUs in use over GPUs available."""
 
 
 def history_of(state: State) -> History | None:
-    """Return what runs on average; None without jobs whose length is known."""
+    """Return what runs on average; None without jobs of known duration."""
     jobs = state.inputs.jobs
     kinds = gpu_time(jobs)
     if not kinds:
@@ -43,7 +43,7 @@ def history_of(state: State) -> History | None:
 
 
 def gpu_time(jobs: Sequence[Job]) -> dict[JobKind, float]:
-    """Return the GPU seconds of jobs by kind; jobs whose length is not known are left out."""
+    """Return the GPU seconds of jobs by kind, without jobs of unknown duration."""
     found: dict[JobKind, float] = {}
     for job in jobs:
         gpus = gpus_of(job)
@@ -55,18 +55,18 @@ def gpu_time(jobs: Sequence[Job]) -> dict[JobKind, float]:
 
 
 def span_s(jobs: Sequence[Job]) -> float:
-    """Return the time over which jobs were submitted, or the longest of them if that is more."""
+    """Return the time over which jobs were submitted, or the longest job if that is more."""
     submitted = max(job.submitted_ms for job in jobs) - min(job.submitted_ms for job in jobs)
     return max(submitted, *(job.duration_ms or 0 for job in jobs), SECOND) / SECOND
 
 
 def gpus_of(job: Job) -> float:
-    """Return the GPUs that a job asks for, or its share of one."""
+    """Return the GPUs that a job requests, or its share of one."""
     return job.shape.gpus + job.shape.milli / 1_000
 
 
 def running_growth(axis: Axis, load: float) -> Callable[[float], float]:
-    """Return how much more is running at a factor: no more than fills the fleet."""
+    """Return how much more runs at a factor, limited by a full fleet."""
 
     def running(factor: float) -> float:
         nodes = grown_by(axis, "nodes", factor)
@@ -77,7 +77,7 @@ def running_growth(axis: Axis, load: float) -> Callable[[float], float]:
 
 
 def usual_size(state: State, design: Design) -> float:
-    """Return the size that most GPU time of the history goes to, or all GPUs without one."""
+    """Return the job size that takes most GPU time in the history, or all GPUs without one."""
     sizes: dict[float, float] = {}
     for kind, seconds in gpu_time(state.inputs.jobs).items():
         sizes[kind.gpus] = sizes.get(kind.gpus, 0.0) + seconds

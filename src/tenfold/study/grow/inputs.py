@@ -1,4 +1,4 @@
-"""What growth is asked with, from files and names to a fleet, its history and its limits."""
+"""Read the inputs of a growth analysis: the fleet, its job history and its limits."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -29,11 +29,11 @@ from tenfold.study.sim.workload import WorkloadRequest, generate_workload
 
 MIX_DAYS = 14.0
 MIX_LOAD = 0.6
-"""Share of the fleet that a mix fills today where there is no history; an assumption."""
+"""Share of the fleet that a workload mix fills today; an assumption."""
 
 
 class GrowFiles(Struct, frozen=True, kw_only=True):
-    """The files and names that a user gives."""
+    """The files and names given on the command line."""
 
     fleet: Path
     jobs: Path | None = None
@@ -45,18 +45,18 @@ class GrowFiles(Struct, frozen=True, kw_only=True):
     grow: Path | None = None
     measured: Path | None = None
     timed: Path | None = None
-    """Runs that were timed, as JSON lines."""
+    """Timed training runs, as JSON Lines."""
     facts: Path | None = None
     seed: int = 0
 
 
 class GrowInputs(Struct, frozen=True, kw_only=True):
-    """All that growth is judged with, as values."""
+    """Everything a growth analysis reads, as values."""
 
     fleet: OpenFleet
     jobs: Sequence[Job] = ()
     starts_ms: Mapping[JobId, Millis] = {}
-    """When jobs of the history really started, where it tells."""
+    """When jobs of the history started, if it says so."""
     ends: Mapping[JobId, JobStatus] = {}
     """How jobs ended that did not complete."""
     mix: str = ""
@@ -69,11 +69,11 @@ class GrowInputs(Struct, frozen=True, kw_only=True):
 
 
 def grow_inputs(files: GrowFiles) -> GrowInputs:
-    """Read everything that growth is judged with; a fleet alone is enough to begin with."""
+    """Read all inputs; a fleet file alone is enough."""
     if files.jobs is not None and files.mix:
         raise InputError(
             "jobs-and-mix",
-            "both a history and a mix are given, and only one can be grown",
+            "both `--jobs` and `--mix` are given, and only one workload can grow",
             "leave out `--jobs` or `--mix`",
         )
     measured = () if files.measured is None else read_measured(files.measured)
@@ -90,21 +90,21 @@ def grow_inputs(files: GrowFiles) -> GrowInputs:
         inputs = replace(inputs, grow=read_grow(files.grow, catalogue, fleet.spec))
     if files.timed is None:
         return inputs
-    # Few ask with timed runs, and what reads them takes long to load.
+    # Timed runs are rare, and the code that reads them is slow to import.
     from tenfold.study.grow.observed import read_observed  # noqa: PLC0415
 
     return read_observed(inputs, files.timed)
 
 
 def _work(files: GrowFiles, catalogue: Catalogue) -> GrowInputs:
-    """Return the fleet with its history, or with jobs drawn from a mix; else with none."""
+    """Return the fleet with its history, with jobs drawn from a mix, or without jobs."""
     if files.jobs is not None:
         return _history(files, files.jobs, catalogue)
     spec = load_fleet(files.fleet, catalogue, unknown_accelerators=True)
     fleet = OpenFleet(spec=spec, layout=lay_out(spec), catalogue=catalogue)
     policy = policy_of(files.policy)
     if not files.mix:
-        said = "no history and no mix is given: layers that need one are unknown"
+        said = "no `--jobs` or `--mix`: layers that need a workload are not evaluated"
         return GrowInputs(fleet=fleet, policy=policy, notes=(said,))
     request = WorkloadRequest(
         fleet=files.fleet,
@@ -115,7 +115,7 @@ def _work(files: GrowFiles, catalogue: Catalogue) -> GrowInputs:
         facts=files.facts,
     )
     work = generate_workload(request)
-    said = f"no history: {MIX_DAYS:g} days are drawn from `{files.mix}` at load {work.load:.0%}"
+    said = f"no job history: {MIX_DAYS:g} days drawn from mix `{files.mix}` at {work.load:.0%} load"
     jobs = work.trace.jobs
     if policy.name == "governed":
         policy = replace(policy, govern=governance_of(policy, spec, catalogue))

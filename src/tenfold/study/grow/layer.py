@@ -1,9 +1,9 @@
-"""A layer of a fleet, and its laws: demand over capacity as a function of the factor.
+"""A layer of a fleet and its constraints: demand over capacity as a function of the growth factor.
 
-A layer is one class in one file under `layers/`: its name, what it grows with, the figures that it
-needs, its law, what relieves it at which price, and what it assumes. `registry.py` lists them all.
-Search, attribution and the ladder see laws only. A law whose figures are missing says which one
-in `needs`, and is unknown.
+A layer is one class in one file under `layers/`: its name, what it grows with, the inputs it needs,
+its constraints, its reliefs with their prices, and its assumptions. `registry.py` lists them all.
+The search, the attribution and the analysis see constraints only. A constraint with missing inputs
+names them in `needs` and has the status `unknown`.
 """
 
 from abc import ABC, abstractmethod
@@ -22,11 +22,11 @@ from tenfold.study.grow.relief import Relief
 from tenfold.study.grow.state import ConstraintKey, State
 
 MULTIPLE_MAX = 1_000.0
-"""A layer that would need more than this many times its capacity is not relieved by more."""
+"""If a layer needs more than this many times its capacity, adding capacity is not a fix."""
 Symptom = Callable[[float], str]
-"""What is seen at a factor, in one sentence."""
+"""What an operator notices at a factor, in one sentence."""
 Relieve = Callable[["Constraint", float], Iterable[Relief]]
-"""What lets a law hold up to a factor."""
+"""The reliefs that keep a constraint within its limit up to a factor."""
 Unlimited = Callable[[FleetSpec], FleetSpec]
 
 
@@ -40,7 +40,7 @@ def _no_relief(_: "Constraint", __: float) -> Iterable[Relief]:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """One resource of a layer, and how its strain rises with the factor."""
+    """One resource of a layer, and how its utilisation rises with the factor."""
 
     of: "Layer"
     resource: str
@@ -49,11 +49,11 @@ class Constraint:
     grade: Grade
     cause_rank: int
     needs: str = ""
-    """The figure that is missing; empty where the law can be judged."""
+    """The missing input; empty if the constraint can be evaluated."""
     symptom: Symptom = _silent
     relieve: Relieve = _no_relief
     unlimited: Unlimited | None = None
-    """The fleet as runs see it where this resource has no limit; None: runs do not see it."""
+    """The simulated fleet without a limit on this resource; None if it is not simulated."""
 
     @property
     def layer(self) -> str:
@@ -61,16 +61,21 @@ class Constraint:
         return self.of.name
 
     @property
+    def label(self) -> str:
+        """The layer and its resource by the names used on screen."""
+        return self.of.label(self.resource)
+
+    @property
     def key(self) -> ConstraintKey:
-        """The layer and its resource as one name."""
+        """The layer and its resource as one key."""
         return self.of.key(self.resource)
 
     def slowing_jobs(self, unlimited: Unlimited) -> "Constraint":
-        """Return it as one whose shortage slows jobs down in runs, until it is lifted there."""
+        """Return it as one that slows simulated jobs, unless `unlimited` is applied."""
         return with_fields(self, unlimited=unlimited)
 
     def reliefs(self, target: float) -> list[Relief]:
-        """Return what would let it hold up to `target`: free first, then priced, then unpriced."""
+        """Return reliefs that hold up to `target`: free first, then by price, then unpriced."""
         return sorted(self.relieve(self, target), key=_price_order)
 
 
@@ -79,44 +84,53 @@ def _price_order(relief: Relief) -> tuple[bool, float]:
 
 
 class Layer:
-    """What every layer states, whichever way it is judged."""
+    """What every layer declares, however it is evaluated."""
 
     name: str
-    """As it is shown, and as a table of measurements calls it."""
+    """Its id in JSON and in tables of measurements."""
+    title: str = ""
+    """Its name on screen; empty: made from the id."""
+    labels: tuple[tuple[str, str], ...] = ()
+    """Names on screen by resource, where title and resource together would not read well."""
     breaks: str
-    """When it breaks, to follow "breaks where"."""
+    """When it breaks, to follow "breaks when"."""
     cause_rank: int
-    """Of laws that break at one factor the lowest is named: causes before their effects."""
+    """Of constraints that break at the same factor the lowest rank comes first: causes first."""
     grows_with: tuple[Quantity, ...]
     missing_reported_with: tuple[Quantity, ...] = ()
-    """What else its figures are asked for with, although it does not grow with it."""
+    """Quantities it does not grow with, but for which missing inputs are still reported."""
     needs: str
-    """The figures that it is judged by, and the files that state them."""
+    """The inputs it is evaluated from, and where to state them."""
     fixed_by: str
-    """Its reliefs in a few words."""
+    """Its fixes in a few words."""
     assumes: str = ""
-    """What its laws rest on where they are graded as assumed."""
+    """What is assumed if its constraints are graded as assumed."""
     lead_times: tuple[OrderItem, ...] = ()
-    """What is ordered to relieve it, as lead times name it."""
+    """What has to be ordered to fix it, by the names used for lead times."""
     always_listed: bool = False
-    """Whether it is named as not judged where it has no law: silence is not health."""
+    """Whether it is listed even without a constraint, so that silence is not taken for OK."""
     shown_when_constant: bool = True
-    """Whether it is judged along an axis that does not move it."""
+    """Whether it is evaluated along an axis that does not change its demand."""
     shows_slow_jobs: bool = False
-    """Whether it also breaks because jobs are slowed down by another layer."""
+    """Whether it also breaks because another layer slows jobs down."""
 
     def grows(self, axis: Axis) -> bool:
         """Return whether demand on this layer grows along an axis."""
         return any(grows_along(axis, quantity) for quantity in self.grows_with)
 
     def reports_missing(self, axis: Axis) -> bool:
-        """Return whether figures that are missing are asked for along an axis."""
+        """Return whether missing inputs are reported along an axis."""
         return self.grows(axis) or any(
             grows_along(axis, quantity) for quantity in self.missing_reported_with
         )
 
+    def label(self, resource: str) -> str:
+        """Return the layer and one of its resources by the names used on screen."""
+        title = self.title or self.name.replace("-", " ").capitalize()
+        return dict(self.labels).get(resource) or (f"{title}, {resource}" if resource else title)
+
     def key(self, resource: str) -> ConstraintKey:
-        """Return the name of the law about one resource."""
+        """Return the key of the constraint on one resource."""
         return ConstraintKey(f"{self.name}:{resource}")
 
     def constraint(
@@ -128,9 +142,9 @@ class Layer:
         symptom: Symptom,
         relieve: Callable[[float], Iterable[Relief]] | None = None,
     ) -> Constraint:
-        """Return the law of a demand against a capacity that stands still.
+        """Return the constraint of a demand against a fixed capacity.
 
-        `relieve` is given how many times its capacity the resource needs.
+        `relieve` gets the multiple of today's capacity that the resource needs.
         """
 
         def utilisation(factor: float) -> float:
@@ -154,20 +168,20 @@ class Layer:
         )
 
     def unknown(self, resource: str, needs: str = "") -> Constraint:
-        """Return a law that cannot be judged, with the figure that would answer it."""
+        """Return a constraint that cannot be evaluated, with the missing input."""
         rank = self.cause_rank
         return Constraint(self, resource, lambda _: 0.0, 0.0, "assumed", rank, needs or self.needs)
 
 
 class ComputedLayer(Layer, ABC):
-    """A layer that is judged by figures of files alone."""
+    """A layer that is computed from the input files alone."""
 
     @abstractmethod
     def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
-        """Return a law for each resource of the fleet, or those that are unknown."""
+        """Return a constraint for each resource of the fleet, unknown ones included."""
 
-    def judged(self, state: State, axis: Axis) -> list[Constraint]:
-        """Return its laws along an axis; what is missing is only asked for where it grows."""
+    def evaluated(self, state: State, axis: Axis) -> list[Constraint]:
+        """Return its constraints along an axis; missing inputs are reported only if it grows."""
         if not self.shown_when_constant and not self.grows(axis):
             return []
         asked = self.reports_missing(axis)
@@ -179,22 +193,27 @@ class ComputedLayer(Layer, ABC):
 
 
 class DerivedLayer(Layer, ABC):
-    """A layer that is judged by the laws of others."""
+    """A layer that is derived from the constraints of other layers."""
 
     @abstractmethod
     def constraints(self, state: State, others: Sequence[Constraint]) -> Iterable[Constraint]:
-        """Return its laws, given those of the layers that are judged by figures."""
+        """Return its constraints, given those of the computed layers."""
+
+
+def figure(value: float, digits: int = 3) -> str:
+    """Return a figure with so many digits, and never in scientific notation."""
+    return f"{value:,.0f}" if abs(value) >= 10 ** (digits - 1) else f"{value:.{digits}g}"
 
 
 def break_of(constraint: Constraint, most: float) -> Break:
-    """Return where a law breaks, with the interval that its evidence leaves."""
+    """Return where a constraint breaks, with the range that its evidence leaves."""
     if constraint.needs:
         return Break(None, None, None, "unknown")
     return arithmetic.break_of(constraint.utilisation, constraint.spread, most)
 
 
 def relax(state: State, *constraints: Constraint) -> State:
-    """Return the state as if the resources of some laws had no limit."""
+    """Return the state as if the resources of some constraints had no limit."""
     unlimited = (
         constraint.unlimited for constraint in constraints if constraint.unlimited is not None
     )

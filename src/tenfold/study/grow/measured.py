@@ -1,7 +1,7 @@
-"""Laws of what was measured: usage at a few factors, fitted and followed to its limit.
+"""Measured constraints: usage at a few factors, fitted and extrapolated to its limit.
 
-A measurement may say along which axis its factor ran; one that does not is taken for the axis
-that is asked about. What was measured of a layer stands in place of what its figures say.
+A measurement may name its axis; one that does not counts for any axis. Measurements of a layer
+replace what is computed for it.
 """
 
 from collections.abc import Sequence
@@ -11,31 +11,32 @@ from tenfold.model.growth.growth import Axis
 from tenfold.model.growth.measured import UsagePoint
 from tenfold.physics.growth.breaking import Evidence
 from tenfold.physics.growth.usage import fit_usage, spread_of, usage_at
-from tenfold.study.grow.layer import Constraint, Layer
+from tenfold.study.grow.layer import Constraint, Layer, figure
 from tenfold.study.grow.relief import Relief, round_up_digits, with_relief
 from tenfold.study.grow.state import ConstraintKey, State, scale_capacity
 
 MEASURED_RANK = 5
-"""Before layers that are only figured: what was seen is the cause that is sure."""
+"""Before computed layers: a measured cause is certain."""
 
 
 class MeasuredLayer(Layer):
-    """A layer that a table of measurements names, and that has no law of its own here."""
+    """A layer that only a table of measurements names."""
 
-    breaks = "what was measured of it reaches its limit"
+    breaks = "measured usage reaches its limit"
     cause_rank = MEASURED_RANK
     grows_with = ()
-    needs = "the `limit` of what was measured"
+    needs = "`limit` in the table of measurements"
     fixed_by = "more capacity"
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.title = name[:1].upper() + name[1:]
 
 
 def measured_constraints(
     state: State, axis: Axis, layers: Sequence[Layer] = ()
 ) -> list[Constraint]:
-    """Return one law for each resource, and queue of it, that was measured along an axis."""
+    """Return one constraint for each resource and queue measured along an axis."""
     known = {layer.name: layer for layer in layers}
     return [
         _constraint(state, known.get(name) or MeasuredLayer(name), resource, points)
@@ -44,7 +45,7 @@ def measured_constraints(
 
 
 def _groups(state: State, axis: Axis) -> dict[tuple[str, str], list[UsagePoint]]:
-    """Return the points of each resource; what was measured along two axes is no one line."""
+    """Return the points of each resource, separate for each axis it was measured along."""
     points = [point for point in state.inputs.measured if point.along(axis)]
     axes: dict[tuple[str, str, str], dict[Axis | None, bool]] = {}
     for point in points:
@@ -61,8 +62,8 @@ def _groups(state: State, axis: Axis) -> dict[tuple[str, str], list[UsagePoint]]
 def _constraint(state: State, layer: Layer, resource: str, points: list[UsagePoint]) -> Constraint:
     limits = [point.limit for point in points if point.limit is not None]
     if not limits:
-        return _first(layer.unknown(resource, f"the `limit` of {resource} beside its usage"))
-    # Of several limits the least was so at one time, and may be so again.
+        return _first(layer.unknown(resource, f"`limit` for {resource} in `--measured`"))
+    # Of several limits use the lowest: it applied once and may apply again.
     key = layer.key(resource)
     limit, unit = min(limits) * state.capacity_scale(key), points[0].unit
     usage = fit_usage(points)
@@ -71,7 +72,7 @@ def _constraint(state: State, layer: Layer, resource: str, points: list[UsagePoi
         return usage_at(usage, factor)
 
     def symptom(factor: float) -> str:
-        return f"{resource} uses {used(factor):,.4g} of {limit:,.4g} {unit}".rstrip()
+        return f"{resource}: {figure(used(factor), 4)} of {figure(limit, 4)} {unit}".rstrip()
 
     def relieve(multiple: float) -> list[Relief]:
         return [_capacity(resource, key, round_up_digits(multiple))]
@@ -85,10 +86,10 @@ def _first(constraint: Constraint) -> Constraint:
 
 
 def _capacity(resource: str, key: ConstraintKey, more: float) -> Relief:
-    """What was measured has a limit, and nobody said what it is made of."""
+    """Multiply a measured limit; what it consists of is not known."""
 
     def apply(now: State) -> State:
         return scale_capacity(with_relief(now, "capacity"), key, more)
 
-    text = f"{more:g} times the capacity of {resource}"
+    text = f"{more:g}x the capacity of {resource}"
     return Relief("capacity", text, None, None, apply)

@@ -1,6 +1,6 @@
-"""What growth is asked with where runs were timed: a history, and steps at small scale.
+"""Inputs with timed training runs at small scale.
 
-Laws ask for the same series at every step of a ladder, so they are made once.
+Constraints need the same series at every step of an analysis, so they are computed once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,39 +20,39 @@ from tenfold.study.grow.step_series import (
 
 
 class ObservedInputs(GrowInputs, frozen=True, kw_only=True, dict=True):
-    """All that growth is judged with, and runs: timed ones, and layouts planned beyond them."""
+    """All inputs, with timed runs and layouts planned for larger sizes."""
 
     observed: tuple[TrainRow, ...] = ()
 
     @cached_property
     def series(self) -> tuple[StepSeries, ...]:
-        """How well larger jobs run, by the planner that the timed runs calibrated."""
+        """Scaling of larger jobs, by the planner calibrated with the timed runs."""
         return step_series(self.observed, self.fleet.catalogue)
 
     @cached_property
-    def _said(
+    def _estimates(
         self,
     ) -> dict[tuple[TrainPlan, ...], Mapping[TrainConfig, tuple[PlannerEstimate, PlannerEstimate]]]:
         return {}
 
-    def said(
+    def planner_estimates(
         self, plans: Sequence[TrainPlan]
     ) -> Mapping[TrainConfig, tuple[PlannerEstimate, PlannerEstimate]]:
-        """Return what the planner says of plans before the timed runs, and after them."""
+        """Return planner estimates before and after calibration with the timed runs."""
         asked = tuple(plans)
-        if asked not in self._said:
+        if asked not in self._estimates:
             catalogue = self.fleet.catalogue
             timed = [row for row in self.observed if row.step_s is not None]
             before, after = (
                 calibrated_estimates(asked, catalogue, ()),
                 calibrated_estimates(asked, catalogue, timed),
             )
-            self._said[asked] = {plan: (before[plan], after[plan]) for plan in before}
-        return self._said[asked]
+            self._estimates[asked] = {plan: (before[plan], after[plan]) for plan in before}
+        return self._estimates[asked]
 
 
 def with_observed(inputs: GrowInputs, rows: Sequence[TrainRow]) -> GrowInputs:
-    """Return inputs that know of timed and planned runs."""
+    """Return inputs with timed and planned runs."""
     if not rows:
         return inputs
     fields = {name: getattr(inputs, name) for name in GrowInputs.__struct_fields__}
@@ -60,5 +60,5 @@ def with_observed(inputs: GrowInputs, rows: Sequence[TrainRow]) -> GrowInputs:
 
 
 def read_observed(inputs: GrowInputs, path: Path) -> GrowInputs:
-    """Return inputs with the runs of a file of JSON lines, as `plan train` calibrates on."""
+    """Return inputs with the runs of a JSON Lines file, as read by `plan train`."""
     return with_observed(inputs, read_json_lines(path, TrainRow))

@@ -1,4 +1,4 @@
-"""When to order: the day a factor is reached at the stated pace, less the lead time."""
+"""When to order: the day a factor is reached at the stated pace, minus the lead time."""
 
 from datetime import date, timedelta
 from math import log2
@@ -10,9 +10,9 @@ DAYS_PER_WEEK = 7
 
 
 def order_by(pace: Pace | None, factor: float, weeks: float | None) -> str:
-    """Return the last day to order, or how long before the factor where no pace is stated.
+    """Return the last day to order, or how long before the factor if no pace is stated.
 
-    The day it is now is never asked: the same question has the same answer tomorrow.
+    The system clock is not used: the same question has the same answer tomorrow.
     """
     if weeks is None:
         return ""
@@ -24,5 +24,5 @@ def order_by(pace: Pace | None, factor: float, weeks: float | None) -> str:
 
 
 def is_late(pace: Pace | None, day: str) -> bool:
-    """Whether a day to order by lies before the day of asking, as the pace states it."""
+    """Return whether a day to order by is before `today` of `[pace]`."""
     return pace is not None and bool(day) and day < pace.today

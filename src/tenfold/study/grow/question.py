@@ -1,4 +1,4 @@
-"""What is asked of growth: along which axis, how far, and what must hold."""
+"""A growth question: the axis, the factors and the requirement."""
 
 from msgspec import Struct
 
@@ -10,11 +10,11 @@ FACTOR_MOST = 1_000.0
 
 
 class GrowQuestion(Struct, frozen=True, kw_only=True):
-    """One question about growth; the fleet and its work are given beside it, as values."""
+    """One growth question; the fleet and its workload are separate inputs."""
 
     axis: Axis = "nodes"
     to: tuple[float, ...] = USUAL_FACTORS
-    """Factors of interest; the ladder is climbed to the largest."""
+    """Requested factors; the analysis goes up to the largest."""
     seeds: int = 5
     seed: int = 0
     failures: str | None = None
@@ -30,14 +30,14 @@ class GrowQuestion(Struct, frozen=True, kw_only=True):
 
 
 def check_question(question: GrowQuestion) -> GrowQuestion:
-    """Return a question that can be asked, or say which of its factors cannot."""
+    """Return the question, or raise an error for a factor out of range."""
     wanted = (*question.to, *(() if question.require is None else (question.require,)))
     wrong = next((factor for factor in wanted if not 1 <= factor <= FACTOR_MOST), None)
     if wrong is not None or not question.to:
-        said = "no factor is given" if wrong is None else f"a factor of {wrong:g} is asked for"
+        said = "no growth factor given" if wrong is None else f"growth factor {wrong:g}"
         raise InputError(
             "factor-out-of-range",
-            f"{said}, and growth is followed from 1 to {FACTOR_MOST:g}",
-            "give factors as `--to 2,5,10`",
+            f"{said}: factors go from 1 to {FACTOR_MOST:,g}",
+            "write factors as `--to 2,5,10`",
         )
     return question

@@ -1,4 +1,4 @@
-"""Every layer of growth, in the order in which they are shown: the one list to add a layer to."""
+"""All growth layers, in display order: the one list to add a layer to."""
 
 from tenfold.study.grow.layer import Layer
 from tenfold.study.grow.layers.budget.lead_time import LeadTimeLayer

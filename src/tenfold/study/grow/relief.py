@@ -1,6 +1,6 @@
-"""A relief: one thing to do about a layer, as a change of the state.
+"""A relief: one fix for a layer, as a change of the state.
 
-Costs are those that the fleet file or a fact states; one that nobody states is not known.
+Costs come from the fleet file or from facts; any other cost is unknown.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,23 +14,23 @@ from tenfold.model.growth.growth import OrderItem
 from tenfold.study.grow.state import State
 
 NEARLY = 1 - 1e-9
-"""Keeps whole numbers whole that arithmetic has brought just above themselves."""
+"""Keeps rounding errors from pushing a whole number to the next one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Relief:
-    """One thing to do about a layer."""
+    """One fix for a layer."""
 
     code: str
     sentence: str
     usd_per_month: float | None
-    """None where no price is known; 0 where it is a change of settings."""
+    """None if no price is known; 0 for a change of settings."""
     weeks: float | None
     apply: Callable[[State], State]
 
 
 def combined(parts: Sequence[Relief]) -> Relief:
-    """Return several reliefs as one: they cost what all cost, and come when the last does."""
+    """Return several reliefs as one: prices add up, and the longest lead time counts."""
     prices = [part.usd_per_month for part in parts]
     weeks = [part.weeks for part in parts]
 
@@ -49,12 +49,12 @@ def combined(parts: Sequence[Relief]) -> Relief:
 
 
 def lead_weeks(state: State, thing: OrderItem) -> float | None:
-    """Return the lead time of a thing at which nine of ten orders have come."""
+    """Return the P90 lead time of an item, in weeks."""
     return next((one.weeks_p90 for one in state.grow.lead_times if one.thing == thing), None)
 
 
 def with_relief(state: State, code: str, spec: FleetSpec | None = None) -> State:
-    """Return the state with a relief on record, and the fleet as it made it."""
+    """Return the state with a relief recorded, and the fleet it leads to."""
     return replace(state, reliefs=(*state.reliefs, code), spec=spec or state.spec)
 
 
@@ -64,6 +64,6 @@ def round_up_to(value: float, step: int) -> int:
 
 
 def round_up_digits(multiple: float) -> float:
-    """Return a dose rounded up to two digits, as it is said and as it is given."""
+    """Return a multiple rounded up to two digits, as printed and as applied."""
     digits = 1 - floor(log10(multiple))
     return ceil(multiple * 10**digits * NEARLY) / 10**digits

@@ -1,4 +1,4 @@
-"""Find where laws break, and which of them breaks first."""
+"""Find where constraints break, and which breaks first."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -8,11 +8,11 @@ from tenfold.study.grow.layer import Constraint, break_of
 from tenfold.study.grow.state import State
 
 ConstraintsOf = Callable[[State], list[Constraint]]
-"""The laws of a state, along the axis that is asked about, that may be named."""
+"""Returns the constraints of a state that may be ranked."""
 
 
 class Evaluated(NamedTuple):
-    """A law and where it breaks."""
+    """A constraint and where it breaks."""
 
     constraint: Constraint
     broken: Break
@@ -32,12 +32,12 @@ class Bottleneck(NamedTuple):
 
 
 def evaluate(constraint: Constraint, most: float) -> Evaluated:
-    """Return a law with its breaking factor up to `most`."""
+    """Return a constraint with its breaking factor up to `most`."""
     return Evaluated(constraint, break_of(constraint, most))
 
 
 def rank(constraints: Sequence[Constraint], most: float) -> list[Evaluated]:
-    """Return laws with their breaking factors: the lowest first, then the free and unknown."""
+    """Return constraints with their breaking factors, lowest first, then free and unknown ones."""
     return sorted((evaluate(constraint, most) for constraint in constraints), key=_place)
 
 
@@ -47,9 +47,9 @@ def _place(one: Evaluated) -> tuple[int, float, int, str]:
 
 
 def rankable(constraints: Sequence[Constraint], count_assumed: bool) -> list[Constraint]:
-    """Return the laws that may be first: those with figures, and with more than a guess.
+    """Return the constraints that may be ranked: those with inputs that are not just assumed.
 
-    A layer that rests on an assumption is shown, but raises no alarm unless it is told to.
+    A layer that rests on an assumption is shown but not ranked, unless `--count-assumed` is given.
     """
     return [
         constraint
@@ -59,7 +59,7 @@ def rankable(constraints: Sequence[Constraint], count_assumed: bool) -> list[Con
 
 
 def find_bottleneck(constraints: Sequence[Constraint], most: float) -> Bottleneck:
-    """Return the factor at which the first of some laws breaks, and what rivals it."""
+    """Return the factor at which the first constraint breaks, and those that overlap it."""
     judged = rank(constraints, most)
     breaking = [one for one in judged if one.broken.status == "breaks"]
     if not breaking:
@@ -71,7 +71,7 @@ def find_bottleneck(constraints: Sequence[Constraint], most: float) -> Bottlenec
 
 
 def _meets(broken: Break, reach: float | None) -> bool:
-    """Return whether a break may come before the weakest law's own at its latest."""
+    """Return whether a break may come before the bottleneck's latest one."""
     if broken.status == "unknown" or broken.low is None:
         return False
     return reach is None or broken.low <= reach

@@ -1,7 +1,7 @@
-"""The fleet as it stands on one step of the ladder: what was given, and what was relieved since.
+"""The fleet at one step of an analysis: the inputs, changed by the reliefs applied so far.
 
-Laws read a state and nothing else, so that a relief is nothing but another state, and a
-layer that is lifted for a trial is left out of every law at once.
+Constraints read a state and nothing else. So a relief is just another state, and a constraint that
+is relaxed for a trial is left out everywhere at once.
 """
 
 from collections.abc import Callable
@@ -21,12 +21,12 @@ from tenfold.study.ceiling.design import CeilingQuestion, Design, design_of
 from tenfold.study.grow.inputs import GrowInputs
 
 ConstraintKey = NewType("ConstraintKey", str)
-"""Names one law of a fleet: the layer and the resource that it is about."""
+"""Identifies one constraint: its layer and its resource."""
 T = TypeVar("T")
 
 
 class ExpectedDesign:
-    """The design that a fleet is asked about, made once and only if a law wants it."""
+    """The planner's design for the expected model, made once and only if needed."""
 
     def __init__(self, fleet: OpenFleet, failures: str | None = None) -> None:
         self._fleet = fleet
@@ -34,7 +34,7 @@ class ExpectedDesign:
 
     @cached_property
     def design(self) -> Design | None:
-        """The fleet joined with the model it expects; None without a model or known parts."""
+        """The fleet with its expected model; None without a model or known accelerators."""
         spec = self._fleet.spec
         parts = self._fleet.catalogue.accelerators
         names = [pool.accelerator or "" for pool in spec.pools if pool.gpus]
@@ -46,36 +46,36 @@ class ExpectedDesign:
 
 
 class State(Struct, frozen=True, kw_only=True, dict=True):
-    """What was given, as changed by the reliefs taken so far."""
+    """The inputs, as changed by the reliefs applied so far."""
 
     inputs: GrowInputs
     spec: FleetSpec
     policy: Policy
     grow: GrowSpec
     reliefs: tuple[str, ...] = ()
-    """Codes of the reliefs taken, in order."""
+    """Codes of the reliefs applied, in order."""
     relaxed: tuple[ConstraintKey, ...] = ()
-    """Keys of laws that are lifted: as if their capacity had no limit."""
+    """Keys of relaxed constraints: as if their capacity had no limit."""
     unlimited: tuple[Callable[[FleetSpec], FleetSpec], ...] = ()
-    """What lifting changes of the fleet that runs see."""
+    """How relaxing changes the simulated fleet."""
     scaled: tuple[tuple[ConstraintKey, float], ...] = ()
-    """Capacities that a relief multiplied without a field of the fleet to say so, by law."""
+    """Capacities multiplied by reliefs that have no field in the fleet, by constraint."""
     expected: "ExpectedDesign"
-    """What the planner makes of the model that the fleet expects; shared by all states."""
+    """The planner's design for the expected model; shared by all states."""
 
     def capacity_scale(self, key: ConstraintKey) -> float:
-        """Return how many times its first capacity a layer has by now."""
+        """Return the capacity as a multiple of the original one."""
         return prod(factor for name, factor in self.scaled if name == key)
 
     @cached_property
     def layout(self) -> Layout:
-        """Where every node stands."""
+        """Where every node is located."""
         fleet = self.inputs.fleet
         return fleet.layout if self.spec is fleet.spec else lay_out(self.spec)
 
     @cached_property
     def fleet(self) -> OpenFleet:
-        """The fleet as it stands now, open for those who ask the planner."""
+        """The fleet as it is now, in the form that the planner takes."""
         return OpenFleet(spec=self.spec, layout=self.layout, catalogue=self.inputs.fleet.catalogue)
 
     @cached_property
@@ -83,7 +83,7 @@ class State(Struct, frozen=True, kw_only=True, dict=True):
         return {}
 
     def once(self, make: Callable[["State"], T]) -> T:
-        """Return what a function makes of this state, made once however many layers ask."""
+        """Return the result of a function of this state, computed once."""
         if make not in self._made:
             self._made[make] = make(self)
         return cast(T, self._made[make])

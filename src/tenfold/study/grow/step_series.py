@@ -1,9 +1,9 @@
-"""How well larger jobs run, from runs that were timed at small scale.
+"""How well larger jobs scale, from timed runs at small scale.
 
-Rows with a step were seen; rows without one are layouts planned for more GPUs. The timed ones
-calibrate the planner, which then says all sizes of a series, those that were timed too: what
-it gets wrong at both ends of a ratio is not in the ratio. Beyond what is planned the largest
-layout goes on by data parallelism, until a batch has no more sequences than replicas.
+Rows with a step time were measured; rows without one are layouts planned for more GPUs. The timed
+rows calibrate the planner, which then estimates all sizes of a series, timed ones too: an error at
+both ends of a ratio cancels out. Beyond the planned rows the largest layout grows by data
+parallelism, until a batch has no more sequences than replicas.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,35 +20,35 @@ from tenfold.study.estimate.fill import fill
 from tenfold.study.estimate.train import estimate_train
 
 GROWN_MOST = 64
-"""How far a layout goes on by itself: as far as factors are ever shown."""
+"""How far a layout is extrapolated: as far as factors are ever shown."""
 
 
 class StepSeries(NamedTuple):
-    """One model on one stack: its size today, and the rate a GPU at this and larger sizes."""
+    """One model on one stack: its size today, and tokens/s per GPU at this and larger sizes."""
 
     name: str
     gpus: int
     scaling: tuple[tuple[int, float], ...]
-    """GPUs and tokens a second of each, over those of today's size."""
+    """GPUs, and tokens/s per GPU relative to today's size."""
     spreads: tuple[tuple[int, float], ...]
-    """GPUs and how far the rate there may be off, over how far that of today's size may be."""
+    """GPUs, and how far that relative rate may be off."""
 
     def spread_where(self, least: float) -> float:
-        """Return how far the rate may be off where no more than `least` of it is left."""
+        """Return how far the rate may be off once it falls to `least`."""
         shares = dict(self.scaling)
         below = [spread for gpus, spread in self.spreads if shares[gpus] <= least]
         return (below or [self.spreads[-1][1]])[0]
 
 
 class PlannerEstimate(NamedTuple):
-    """What the planner says of a row."""
+    """The planner's estimate of a row."""
 
     tokens_per_s_per_gpu: float
     spread: float
 
 
 def step_series(rows: Sequence[TrainRow], catalogue: Catalogue) -> tuple[StepSeries, ...]:
-    """Return a series for each model and stack of which at least one run was timed."""
+    """Return a series for each model and stack with at least one timed run."""
     groups: dict[tuple[object, ...], list[TrainRow]] = {}
     for row in rows:
         groups.setdefault(_key(row, catalogue), []).append(row)
@@ -65,9 +65,9 @@ def step_series(rows: Sequence[TrainRow], catalogue: Catalogue) -> tuple[StepSer
 def calibrated_estimates(
     configs: Sequence[TrainConfig], catalogue: Catalogue, timed: Sequence[TrainRow]
 ) -> Mapping[TrainConfig, PlannerEstimate]:
-    """Return what the planner says of configurations once timed runs have calibrated it.
+    """Return planner estimates of configurations after calibration with timed runs.
 
-    A layout that cannot be is left out: a series that was only grown ends there.
+    Impossible layouts are left out: an extrapolated series ends there.
     """
     asked = list(dict.fromkeys(configs))
     found: dict[TrainConfig, PlannerEstimate] = {}
@@ -79,12 +79,12 @@ def calibrated_estimates(
 
 
 def _key(row: TrainRow, catalogue: Catalogue) -> tuple[object, ...]:
-    """Return what the runs of one series have in common, however each of them spells it."""
+    """Return what the runs of one series have in common, however it is spelled."""
     try:
         filled = fill(row, catalogue)
     except InputError as error:
         raise InputError(
-            error.code, f"run `{row.id}` cannot be: {error.message}", error.hint
+            error.code, f"run `{row.id}` is not possible: {error.message}", error.hint
         ) from None
     plan = filled.plan
     stack = version_family(stack_key(row.stack or ""))
@@ -93,7 +93,7 @@ def _key(row: TrainRow, catalogue: Catalogue) -> tuple[object, ...]:
 
 
 def _sizes(group: Sequence[TrainRow]) -> list[TrainRow]:
-    """Return the runs of today's size, the largest that was timed, and all that are larger."""
+    """Return the runs of today's size, the largest one timed, and all larger ones."""
     today = max(row.gpus for row in group if row.step_s is not None)
     here = [row for row in group if row.gpus == today and row.step_s is not None]
     larger = sorted((row for row in group if row.gpus > today), key=lambda row: row.gpus)
@@ -102,7 +102,7 @@ def _sizes(group: Sequence[TrainRow]) -> list[TrainRow]:
 
 
 def _grown(row: TrainRow, group: Sequence[TrainRow]) -> list[TrainRow]:
-    """Return a layout on more GPUs: more replicas of it, with the batch it would have there."""
+    """Return a layout on more GPUs: more replicas, with the batch size for that scale."""
     wider = _batch_grows(group)
     replicas = row.gpus // ((row.tp or 1) * (row.pp or 1) * (row.cp or 1))
     rows: list[TrainRow] = []
@@ -126,13 +126,13 @@ def _grown(row: TrainRow, group: Sequence[TrainRow]) -> list[TrainRow]:
 
 
 def _batch_grows(group: Sequence[TrainRow]) -> bool:
-    """Return whether the batch grows with the GPUs in all rows; one size alone keeps its batch."""
+    """Return whether the batch grows with the GPUs in all rows; a single size keeps its batch."""
     each = {(row.global_batch or 0) / row.gpus for row in group}
     return len({row.gpus for row in group}) > 1 and len(each) == 1
 
 
 def _series(known: Sequence[tuple[TrainRow, PlannerEstimate]], taken: set[str]) -> StepSeries:
-    """Return what is said of one series; of several runs of one size the fastest counts."""
+    """Return one series; of several runs of the same size the fastest counts."""
     first = known[0][0]
     best: dict[int, PlannerEstimate] = {}
     for row, said in known:
@@ -149,15 +149,15 @@ def _series(known: Sequence[tuple[TrainRow, PlannerEstimate]], taken: set[str]) 
 
 
 def _beyond(spread: float, today: float) -> float:
-    """Return how far a ratio may be off, given how far both of its sides may be.
+    """Return how far a ratio may be off, given the spread of both sides.
 
-    What is not known of today's size holds for larger ones too, and is not in the ratio.
+    The uncertainty of today's size applies to larger ones too and cancels out in the ratio.
     """
     return expm1(sqrt(max(0.0, log1p(spread) ** 2 - log1p(today) ** 2)))
 
 
 def _to_the_end(shares: dict[int, float]) -> tuple[tuple[int, float], ...]:
-    """Return shares by size, with those of GPUs that no sequence is left for: they idle."""
+    """Return shares by size, including sizes at which GPUs idle for lack of sequences."""
     largest, first = max(shares), min(shares)
     idle = [
         (largest << bit, shares[largest] / (1 << bit)) for bit in range(1, GROWN_MOST.bit_length())

@@ -68,23 +68,23 @@ def test_the_ladder_names_the_first_break_and_what_comes_next(run, fleet: Path):
     status, out, err = run("grow", fleet, "--axis", "nodes")
     assert (status, err) == (0, "")
     lines = out.splitlines()
-    assert lines[0].startswith("hall: nodes up to 10x; uncalibrated: ")
-    assert lines[1] == "rack-power (racks of hall at 70 kW) breaks first, at 1.75x of nodes"
-    assert "1.75x  [1.67x, 1.84x]" in out
-    assert out.index("1.75x  [") < out.index("site hall")
+    assert lines[0].startswith("hall: nodes up to 10x; not calibrated: ")
+    assert lines[1] == "first to break: Rack power, racks of hall at 70 kW, at 1.75x nodes"
+    assert "1.75x  1.67-1.84x" in out
+    assert out.index("1.75x  1.67") < out.index("Site power")
 
 
 def test_a_layer_without_evidence_is_unknown_and_says_what_it_needs(run, fleet: Path):
     _, out, _ = run("grow", fleet, "--axis", "nodes")
-    assert "unknown: floor (needs `floor_racks`: how many racks the building holds)" in out
-    assert "unknown: storage-read (needs profiles of jobs" in out
+    assert "unknown: Floor space (needs `floor_racks` under `[facility]` in the grow file)" in out
+    assert "unknown: Storage reads (needs `--profiles` with a job history" in out
 
 
 def test_a_factor_that_is_required_sets_the_status(run, fleet: Path):
     assert run("grow", fleet, "--axis", "nodes", "--require", "1.5x")[0] == 0
     status, out, _ = run("grow", fleet, "--axis", "nodes", "--require", "2x")
     assert status == 1
-    assert "required: 2x, which the fleet does not stand" in out
+    assert "required 2x: not met" in out
 
 
 def test_json_holds_the_question_the_answer_and_what_was_required(run, fleet: Path):
@@ -96,7 +96,8 @@ def test_json_holds_the_question_the_answer_and_what_was_required(run, fleet: Pa
     assert report["question"]["to"] == [2.0, 4.0]
     assert report["answer"]["first"]["layer"] == "rack-power"
     assert report["answer"]["rows"][0]["k"] == 1.75
-    assert {"layer": "compute", "resource": "", "needs": ""} in report["answer"]["unknown"]
+    missing = {"layer": "compute", "resource": "", "title": "GPU time", "needs": ""}
+    assert missing in report["answer"]["unknown"]
 
 
 def test_two_runs_give_the_same_bytes(run, fleet: Path):
@@ -110,15 +111,15 @@ def test_what_was_measured_is_a_layer_of_its_own(run, fleet: Path, tmp_path: Pat
     row = json.loads(out)["answer"]["rows"][0]
     assert (row["layer"], row["resource"], row["grade"]) == ("monitoring", "prometheus", "measured")
     assert row["k"] == pytest.approx(5.0)
-    assert row["symptom"] == "prometheus uses 0.5 of 0.5 cores"
-    assert row["relief"]["sentence"] == "2.1 times the capacity of prometheus"
+    assert row["symptom"] == "prometheus: 0.5 of 0.5 cores"
+    assert row["relief"]["sentence"] == "2.1x the capacity of prometheus"
 
 
 def test_a_measurement_without_a_limit_leaves_its_layer_unknown(run, fleet: Path, tmp_path: Path):
     table = tmp_path / "measured.csv"
     table.write_text("layer,resource,factor,usage\nmonitoring,prometheus,1,0.1\n")
     _, out, _ = run("grow", fleet, "--axis", "traffic", "--measured", table)
-    assert "unknown: monitoring (needs the `limit` of prometheus beside its usage)" in out
+    assert "unknown: Monitoring (needs `limit` for prometheus in `--measured`)" in out
 
 
 def test_a_mix_stands_in_for_a_history(run, fleet: Path):
@@ -126,7 +127,7 @@ def test_a_mix_stands_in_for_a_history(run, fleet: Path):
         "grow", fleet, "--axis", "jobs", "--mix", "research", "--load", 0.2, "--to", "1.2"
     )
     assert status == 0
-    assert "no history: 14 days are drawn from `research`" in out
+    assert "no job history: 14 days drawn from mix `research`" in out
 
 
 @pytest.mark.parametrize(
@@ -152,14 +153,14 @@ def test_a_narrow_terminal_gets_a_ladder_without_broken_words(
     console.cache_clear()
     _, out, _ = run("grow", fleet, "--axis", "nodes")
     console.cache_clear()
-    bottlenecks = out.split("\nwith all of these")[0].splitlines()[2:]
+    bottlenecks = out.split("\nwith all fixes")[0].splitlines()[2:]
     assert max(map(len, bottlenecks)) <= 80
-    assert "rack-power" in out
+    assert "Rack power" in out
     assert "(published)" in out
     assert "$/month: unknown" in out
 
 
 def test_layers_that_stand_everything_are_one_line(run, fleet: Path):
     _, out, _ = run("grow", fleet, "--axis", "data", "--to", "1.1")
-    assert "free: " in out
-    assert "(stand all that was looked at" in out
+    assert "OK at every factor checked: " in out
+    assert "(details: `--html`)" in out

@@ -16,16 +16,16 @@ def test_one_head_a_cycle_and_some_of_them_admitted():
         Controller(kind="kueue", cycles_per_min=25, heads_per_cycle=1, admitted_share=0.38)
     )
     assert rate.per_s == pytest.approx(9.5 / 60)
-    assert rate.why == "25 cycles a minute, 1 head of a queue in each, 38% of them admitted"
+    assert rate.why == "25 cycles/min, 1 job per queue and cycle, 38% admitted"
 
 
 def test_more_heads_a_cycle_start_as_many_times_as_many():
     rate = starts_per_s(Controller(kind="kueue", cycles_per_min=30, heads_per_cycle=4))
-    assert rate == (2.0, "30 cycles a minute, 4 heads of a queue in each")
+    assert rate == (2.0, "30 cycles/min, 4 jobs per queue and cycle")
 
 
 def test_slurm_starts_so_many_a_pass_and_passes_keep_apart():
-    assert starts_per_s(SLURM, BUILTIN) == (2.0, "4 starts a pass, a pass every 2 s")
+    assert starts_per_s(SLURM, BUILTIN) == (2.0, "4 starts per pass, one pass every 2 s")
 
 
 def test_without_a_least_time_between_them_a_pass_comes_every_second():
@@ -41,7 +41,7 @@ def test_backfill_adds_its_own_starts():
 
 def test_a_costly_job_counts_where_it_is_less_than_what_is_configured():
     slow = Controller(kind="slurm", cost_ms_per_job=1_000)
-    assert starts_per_s(slow, BUILTIN) == (1.0, "a job costs the controller 1000 ms")
+    assert starts_per_s(slow, BUILTIN) == (1.0, "1000 ms of controller time per job")
     assert starts_per_s(Controller(kind="slurm", cost_ms_per_job=10), BUILTIN).per_s == 2.0
 
 

@@ -60,10 +60,10 @@ def test_the_page_of_a_ladder_names_what_breaks_and_what_is_not_known():
     made = grow_page(answer, question)
     assert answer.first is not None
     assert answer.first.resource in made
-    assert "Headroom of each layer" in made
-    assert "How full each layer is" in made
-    assert "floor (needs" in made
-    assert "What it takes" in made
+    assert "Headroom by layer" in made
+    assert "Utilisation by layer" in made
+    assert "Floor space (needs" in made
+    assert "Cost and order dates" in made
 
 
 def test_a_fleet_that_breaks_nowhere_has_a_page():
@@ -90,7 +90,7 @@ def test_the_option_writes_a_page_and_keeps_one_that_is_there(
     words = ["grow", str(EXAMPLE), "--axis", "nodes", "--to", "2", "--html", str(page)]
     assert main(words) == 0
     assert page.read_text().startswith("<!DOCTYPE html>")
-    assert "note: the report is written to" in capsys.readouterr().err
+    assert "note: report written to" in capsys.readouterr().err
     assert main(words) == 2
     assert main([*words, "--force"]) == 0
 
@@ -124,6 +124,6 @@ def test_a_curve_of_runs_ends_where_runs_were_made():
     question = GrowQuestion(axis="nodes", to=(4.0,))
     answer = analyse(given(fleet()), question)
     rising = ((1.0, 0.1), (2.0, 1.2), (3.0, 1.2), (4.0, 1.2))
-    curve = UtilisationCurve(layer="queue", resource="waits", points=rising)
+    curve = UtilisationCurve(layer="queue", resource="waits", label="Queue wait", points=rising)
     made = grow_page(replace(answer, curves=(curve,)), question)
     assert "wait, P90: 0.4 at 1x to 4.8 at 2x" in made

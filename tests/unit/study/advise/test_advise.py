@@ -152,7 +152,7 @@ def test_the_command_asks_at_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys)
     command.advise_command(as_json=True)
     captured = capsys.readouterr()
     assert json.loads(captured.out)["choice"] == "vertical"
-    assert captured.err.count("What binds the work?") == 2
+    assert captured.err.count("What is the bottleneck?") == 2
 
 
 def test_the_command_does_not_wait_for_a_program(monkeypatch: pytest.MonkeyPatch):
@@ -169,4 +169,4 @@ def test_the_command_prints_the_advice(tmp_path: Path, capsys):
     out = capsys.readouterr().out
     assert out.startswith("vertical + fabric + horizontal\n")
     assert "blast radius" in out
-    assert "is an assumption" in out
+    assert "assumed network cost: " in out

@@ -244,7 +244,7 @@ def test_a_wider_domain_frees_the_scale_up_layer():
 
 
 def test_an_unknown_tier_is_named_with_those_there_are(fleet):
-    with pytest.raises(InputError, match="called `slow`") as caught:
+    with pytest.raises(InputError, match="no tier `slow`") as caught:
         ceiling(fleet(), CeilingQuestion(tier="slow"))
     assert "`fast`" in caught.value.hint
 
@@ -259,8 +259,8 @@ def test_the_command_prints_a_table_and_json(capsys: pytest.CaptureFixture[str])
     file = EXAMPLES / "oversubscribed" / "fleet.toml"
     ceiling_command(file)
     printed = capsys.readouterr().out
-    assert "leaf-uplinks binds already, at 64 GPUs" in printed
-    assert "8,000 GPUs are expected" in printed
+    assert "already a limit today: Leaf uplinks, OK up to 64 of 256 GPUs" in printed
+    assert "expected size of 8,000 GPUs" in printed
     ceiling_command(file, feed_mb_per_s_per_gpu=5, as_json=True)
     answer = json.loads(capsys.readouterr().out)
     assert answer["binding"] == "leaf-uplinks"

@@ -43,9 +43,7 @@ def test_the_ladder_names_racks_first_then_the_site_then_both_again():
     assert answer.first == answer.rows[0]
     assert rungs(answer)[:2] == [("rack-power", 1.125, 2.5), ("site-power", 2.5, None)]
     assert answer.ok_up_to is None
-    assert answer.sentence == (
-        "rack-power (racks of hall at 45 kW) breaks first, at 1.12x of nodes"
-    )
+    assert answer.sentence == ("first to break: Rack power, racks of hall at 45 kW, at 1.12x nodes")
 
 
 def test_every_layer_of_the_building_breaks_where_the_figures_say():
@@ -56,7 +54,7 @@ def test_every_layer_of_the_building_breaks_where_the_figures_say():
     assert layer(answer, "rack-power").k == pytest.approx(1.125)
     assert layer(answer, "switch-ports").k == pytest.approx(32.0)
     assert layer(answer, "floor").k == pytest.approx(2.5)
-    assert layer(answer, "floor").symptom == "20.0 racks stand on 20 places"
+    assert layer(answer, "floor").symptom == "rack positions: 20.0 of 20 used"
 
 
 def test_a_rack_limit_that_cooling_has_is_called_cooling():
@@ -79,12 +77,12 @@ def test_a_share_of_capacity_that_must_stay_free_breaks_layers_sooner():
 
 def test_a_layer_without_its_figure_is_unknown_and_not_ranked():
     answer = analyse(made.given(made.fleet(power_kw=None, defaulted=("nodes_per_rack",))), NODES)
-    assert unknown(answer)["site-power"] == "`power_kw` of site `hall`"
+    assert unknown(answer)["site-power"] == "`power_kw` for site `hall`"
     assert "nodes_per_rack" in unknown(answer)["rack-power"]
     assert "floor_racks" in unknown(answer)["floor"]
     assert [row.layer for row in answer.layers] == ["switch-ports"]
     assert answer.rows == ()
-    assert answer.sentence == "nothing that could be judged breaks up to 10x of nodes"
+    assert answer.sentence == "no evaluated layer breaks up to 10x nodes"
 
 
 def test_layers_that_do_not_grow_along_the_axis_are_free_and_never_unknown():
@@ -97,7 +95,9 @@ def test_a_layer_that_binds_already_is_first_and_says_so():
     answer = analyse(made.given(made.fleet(power_kw=200.0)), NODES)
     assert answer.first is not None
     assert (answer.first.layer, answer.first.k) == ("site-power", 0.5)
-    assert answer.sentence == "site-power (site hall) binds already, at 0.50x of today"
+    assert (
+        answer.sentence == "over its limit today: Site power, site hall (OK up to 0.50x of today)"
+    )
 
 
 def test_a_fleet_that_cannot_be_relieved_says_how_far_it_stands():
@@ -109,7 +109,7 @@ def test_a_fleet_that_cannot_be_relieved_says_how_far_it_stands():
     inputs = replace(inputs, jobs=jobs, starts_ms=starts, profiles={"net": profile})
     answer = analyse(inputs, GrowQuestion(axis="job-size", to=(4.0,)))
     assert [(row.layer, row.sentence) for row in answer.rows] == [
-        ("step-efficiency", "no relief known")
+        ("step-efficiency", "no known fix")
     ]
     assert answer.ok_up_to == pytest.approx(answer.rows[0].k, rel=1e-5)
 
@@ -120,7 +120,7 @@ def test_data_fills_a_tier_and_shelves_relieve_it_at_the_price_of_the_tier():
     answer = analyse(made.given(fleet, grow), GrowQuestion(axis="data"))
     assert rungs(answer) == [("storage-capacity", 2.5, None)]
     assert answer.rows[0].relief is not None
-    assert answer.rows[0].relief.sentence == "13 shelves more on tier fast"
+    assert answer.rows[0].relief.sentence == "add 13 storage shelves to fast"
     assert answer.rows[0].usd == pytest.approx(13 * 1_000 * 10)
 
 
@@ -148,7 +148,8 @@ def test_a_layer_over_its_limit_that_does_not_grow_is_told_and_not_named():
     answer = analyse(made.given(made.fleet(power_kw=200.0)), GrowQuestion(axis="jobs"))
     assert answer.first is None
     assert answer.assumptions[0] == (
-        "over its limit today, whatever grows: site-power (site hall draws 400 of 200 kW)"
+        "over its limit today, on any axis: Site power, site hall "
+        "(site power in hall: 400 of 200 kW)"
     )
 
 

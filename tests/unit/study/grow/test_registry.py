@@ -101,7 +101,7 @@ def test_a_planted_layer_is_judged_relieved_priced_and_explained():
     assert (first.layer, first.resource, first.grade) == ("licences", "nodes", "published")
     assert first.k == pytest.approx(40 / 32)
     assert first.symptom == "40 nodes want a licence, 40 are held"
-    assert answer.sentence == "licences (nodes) breaks first, at 1.25x of nodes"
+    assert answer.sentence == "first to break: Licences, nodes, at 1.25x nodes"
     assert first.relief is not None
     assert (first.relief.code, first.relief.weeks) == ("licences", 2.0)
     more = int(first.relief.sentence.split()[0])
@@ -116,18 +116,18 @@ def test_a_planted_layer_is_printed_in_text_json_and_on_the_page(
     answer = climbed(Licences(40))
     show_grow(answer, QUESTION)
     text = capsys.readouterr().out
-    assert "licences (nodes) breaks first" in text
+    assert "first to break: Licences, nodes" in text
     assert "licences more" in text
     told = msgspec.json.encode(document(answer, QUESTION)).decode()
     assert '"layer":"licences"' in told
     page = grow_page(answer, QUESTION)
-    assert "licences (nodes)" in page
+    assert "Licences, nodes" in page
     assert "want a licence" in page
 
 
 def test_a_planted_layer_that_is_assumed_says_what_it_assumes_and_raises_no_alarm():
     answer = climbed(Licences(40, ASSUMED))
-    assert "assumed for licences: every node wants a licence" in answer.assumptions
+    assert "assumed for Licences: every node wants a licence" in answer.assumptions
     assert answer.first is None or answer.first.layer != "licences"
 
 
@@ -146,7 +146,7 @@ def test_a_planted_layer_waits_for_what_is_ordered_for_it():
     times = (LeadTime(thing="nodes", weeks_p50=20, weeks_p90=30),)
     grow = GrowSpec(lead_times=times, pace=Pace(today="2026-11-15", doubles_in_months=6))
     answer = climbed(Licences(40), have=inputs(grow))
-    assert any("licences breaks at 1.25x" in one for one in answer.assumptions)
+    assert any("Licences breaks at 1.25x" in one for one in answer.assumptions)
 
 
 def test_what_was_measured_of_a_planted_layer_stands_in_place_of_its_figures():
@@ -170,7 +170,7 @@ def test_the_layer_on_the_page_that_shows_how_is_judged_and_relieved():
     pools = tuple(replace(pool, labels={"licences": "48"}) for pool in opened.spec.pools)
     spec = replace(opened.spec, pools=pools)
     answer = climbed(layer(), have=made.given(replace(opened, spec=spec)))
-    assert answer.sentence == "licences (pool train) breaks first, at 1.50x of nodes"
+    assert answer.sentence == "first to break: Licences, pool train, at 1.50x nodes"
     assert answer.rows[0].usd
     assert "the label `licences` of pools" in [one.needs for one in climbed(layer()).unknown]
 

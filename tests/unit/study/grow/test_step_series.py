@@ -42,7 +42,7 @@ def given(*rows: TrainRow, **inputs: object) -> GrowInputs:
 
 
 def steps(have: GrowInputs) -> list[Constraint]:
-    constraints = made.judged(state_of(have), "job-size", *COMPUTE)
+    constraints = made.evaluated(state_of(have), "job-size", *COMPUTE)
     return [constraint for constraint in constraints if constraint.layer == "step-efficiency"]
 
 

@@ -1,8 +1,8 @@
-"""How a figure of runs rises with the factor: found with few runs, told with its interval.
+"""How a simulated figure rises with the factor, from few runs, with its spread.
 
-One seed looks for the two places of the grid between which the limit is passed; the other seeds
-are run only there. More work seldom means less strain, but a run is one course of luck, so
-what falls between two places is pooled with its neighbours before the crossing is read off.
+One seed finds the two grid points between which the limit is passed; the other seeds run only
+there. More work rarely means lower utilisation, but runs are random, so values that fall are pooled
+with their neighbours before the crossing is read off.
 """
 
 from bisect import bisect_right
@@ -17,28 +17,28 @@ from tenfold.study.grow.runs.runs import PER_DOUBLING, Runs, index_above
 from tenfold.study.grow.state import State
 
 LOWEST = -2 * PER_DOUBLING
-"""A layer that binds already is followed down to a quarter of the work."""
+"""A layer that is over its limit today is followed down to a quarter of the work."""
 FIRST_STEP = PER_DOUBLING // 2
 SPREAD_MOST = 1.0
 
 Read = Callable[[RunFigures], float]
-"""The strain of a layer in one run."""
+"""Returns the utilisation of a layer in one run."""
 
 
 class RunCurve(Struct, frozen=True, kw_only=True):
-    """Strain at some places of the grid, never falling; between them it runs straight."""
+    """Utilisation at some grid points, never falling, linear in between."""
 
     places: tuple[int, ...]
     utilisations: tuple[float, ...]
     spread: float
-    """How far strain may be off where it passes 1, by what seeds say."""
+    """How far utilisation may be off where it passes 1, over the seeds."""
 
     def utilisation(self, factor: float) -> float:
-        """Return the strain at a factor; beyond what was looked at it stays as it is there."""
+        """Return the utilisation at a factor; constant beyond the grid points that were run."""
         return _between(self.places, self.utilisations, log2(factor) * PER_DOUBLING)
 
     def index_from(self, factor: float) -> int:
-        """Return the first place looked at that is not below a factor, or else the last."""
+        """Return the first grid point that was run at or above a factor, or else the last."""
         at = log2(factor) * PER_DOUBLING
         return next((place for place in self.places if place >= at - 1e-6), self.places[-1])
 
@@ -46,22 +46,24 @@ class RunCurve(Struct, frozen=True, kw_only=True):
 def run_curve(runs: Runs, state: State, read: Read, most: float, seeds: Sequence[int]) -> RunCurve:
     """Return the curve of a layer up to a factor, exact where it passes its limit."""
     first = seeds[0]
-    looked: dict[int, float] = {}
+    sampled: dict[int, float] = {}
 
     def at(place: int) -> float:
-        if place not in looked:
-            looked[place] = read(runs.at(state, [(place, first)])[0])
-        return looked[place]
+        if place not in sampled:
+            sampled[place] = read(runs.at(state, [(place, first)])[0])
+        return sampled[place]
 
     found = _bracket(at, index_above(most))
     if found is None:
-        return _curve({place: [one] for place, one in looked.items()}, [])
+        return _curve({place: [one] for place, one in sampled.items()}, [])
     near = [found - 1, found, found + 1, found + 2]
-    asked = [(place, seed) for seed in seeds for place in near]
-    told = dict(zip(asked, map(read, runs.at(state, asked)), strict=True))
-    by_place = {place: [one] for place, one in looked.items()}
-    by_place |= {place: [told[place, seed] for seed in seeds] for place in near}
-    crossings = [_crossing(near, pooled([told[place, seed] for place in near])) for seed in seeds]
+    samples = [(place, seed) for seed in seeds for place in near]
+    by_sample = dict(zip(samples, map(read, runs.at(state, samples)), strict=True))
+    by_place = {place: [one] for place, one in sampled.items()}
+    by_place |= {place: [by_sample[place, seed] for seed in seeds] for place in near}
+    crossings = [
+        _crossing(near, pooled([by_sample[place, seed] for place in near])) for seed in seeds
+    ]
     return _curve(by_place, crossings)
 
 
@@ -77,7 +79,7 @@ def pooled(values: Sequence[float]) -> list[float]:
 
 
 def _bracket(at: Callable[[int], float], top: int) -> int | None:
-    """Return the place before the limit is passed, or None where it never or always is."""
+    """Return the grid point before the limit is passed, or None if it never or always is."""
     if at(0) > 1:
         low, high = LOWEST, 0
         if at(low) > 1:
@@ -111,7 +113,7 @@ def _curve(by_place: dict[int, list[float]], crossings: Sequence[float]) -> RunC
 
 
 def _crossing(places: Sequence[int], utilisations: Sequence[float]) -> float:
-    """Return where strain passes 1, as a place between places; an end where it does not."""
+    """Return where utilisation passes 1, between grid points; an end if it does not."""
     right = bisect_right(utilisations, 1.0)
     if right == 0:
         return float(places[0])

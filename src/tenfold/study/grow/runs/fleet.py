@@ -1,8 +1,8 @@
-"""A fleet with more nodes of the kinds it has, on the shared layers it has.
+"""A fleet with more nodes of the same kinds, on the same shared layers.
 
-Every pool goes on as it began: its names are counted further, and racks that the file states are
-followed by racks alike. Tiers, links between sites, switches and the power of sites stay: what
-the new nodes share with the old is what may break.
+Every pool keeps its pattern: node names continue, and stated racks are followed by racks of the
+same kind. Tiers, links between sites, switches and site power stay: what new nodes share with old
+ones is what may break.
 """
 
 from collections import Counter
@@ -23,10 +23,10 @@ _NUMBERED = pattern(r"(.*?)([0-9]{1,12})([^0-9]*)\Z", DOTALL)
 
 
 def grown_fleet(spec: FleetSpec, factor: float) -> FleetSpec:
-    """Return a fleet with `factor` times the nodes; one is never made smaller.
+    """Return a fleet with `factor` times the nodes; it never shrinks.
 
-    Nodes are whole. They are handed out one by one to the pool that is furthest behind, so a
-    larger factor has every node that a smaller one has.
+    Nodes are whole. They go one by one to the pool that is furthest behind, so a larger factor
+    has every node that a smaller one has.
     """
     more = _more(spec.pools, round(spec.nodes * (factor - 1)))
     if not any(more):
@@ -37,7 +37,7 @@ def grown_fleet(spec: FleetSpec, factor: float) -> FleetSpec:
     rack_names = {str(rack.id): True for rack in racks}
     pools: list[Pool] = []
     for pool, own, extra in zip(spec.pools, names, more, strict=True):
-        fresh = _counted_on(own, extra, taken)
+        fresh = _next_names(own, extra, taken)
         racks += _racks_for(own, fresh, spec.racks, rack_names)
         node_names = hostlist.fold([*own, *fresh]) if fresh else pool.node_names
         pools.append(replace(pool, nodes=pool.nodes + extra, node_names=node_names))
@@ -60,7 +60,7 @@ def grown_govern(
 
 
 def _more(pools: Sequence[Pool], extra: int) -> list[int]:
-    """Return the nodes that each pool gets, by its size; of pools alike the first goes first."""
+    """Return the nodes added to each pool, by its size; the first of equal pools comes first."""
     more = [0] * len(pools)
     line = [(-float(pool.nodes), place) for place, pool in enumerate(pools) if pool.nodes]
     heapify(line)
@@ -71,8 +71,8 @@ def _more(pools: Sequence[Pool], extra: int) -> list[int]:
     return more
 
 
-def _counted_on(names: Sequence[str], extra: int, taken: dict[str, bool]) -> list[str]:
-    """Return further names in the way of the last, none of which is taken; they are then."""
+def _next_names(names: Sequence[str], extra: int, taken: dict[str, bool]) -> list[str]:
+    """Return further names in the pattern of the last one, and mark them as used."""
     prefix, number, width, suffix = _split(names[-1])
     fresh: list[str] = []
     while len(fresh) < extra:
@@ -85,7 +85,7 @@ def _counted_on(names: Sequence[str], extra: int, taken: dict[str, bool]) -> lis
 
 
 def _split(name: str) -> tuple[str, int, int, str]:
-    """Return what stands before a name's last number, the number, its width, and what follows."""
+    """Return the text before a name's last number, the number, its width, and the rest."""
     match = _NUMBERED.match(name)
     if match is None:
         return f"{name}-", 1, 0, ""
@@ -96,25 +96,25 @@ def _split(name: str) -> tuple[str, int, int, str]:
 def _racks_for(
     own: Sequence[str], fresh: Sequence[str], stated: Sequence[Rack], taken: dict[str, bool]
 ) -> list[Rack]:
-    """Return racks like those that a pool stands in; none where its racks are not stated."""
-    holds = _holds(own, stated)
+    """Return racks like those of a pool; none if its racks are not stated."""
+    holds = _pool_racks(own, stated)
     if not holds or not fresh:
         return []
     racks: list[Rack] = []
-    begun = 0
-    while begun < len(fresh):
+    start = 0
+    while start < len(fresh):
         model, size = holds[len(racks) % len(holds)]
-        members = fresh[begun : begun + size]
-        [name] = _counted_on([holds[-1][0].id], 1, taken)
+        members = fresh[start : start + size]
+        [name] = _next_names([holds[-1][0].id], 1, taken)
         racks.append(replace(model, id=RackId(name), nodes=hostlist.fold(members)))
-        begun += size
+        start += size
     return racks
 
 
-def _holds(own: Sequence[str], stated: Sequence[Rack]) -> list[tuple[Rack, int]]:
-    """Return the stated racks that hold nodes of a pool, and how many of them.
+def _pool_racks(own: Sequence[str], stated: Sequence[Rack]) -> list[tuple[Rack, int]]:
+    """Return the stated racks with nodes of a pool, and how many each holds.
 
-    Where the last node stands in none, the pool has outgrown what is stated.
+    If the last node is in none of them, the pool has outgrown the stated racks.
     """
     mine: Mapping[str, bool] = dict.fromkeys(own, True)
     held = [(rack, hostlist.expand(rack.nodes)) for rack in stated]

@@ -1,7 +1,7 @@
-"""A layer that only runs can tell: waits, stranded GPUs, teams left behind, time lost.
+"""Simulated layers: queue waits, stranded GPUs, fairness between teams, time lost.
 
-All of them read the same runs. A run that was never compared with what happened is a guess:
-without calibration these laws are assumptions, are shown, and raise no alarm.
+All of them read the same runs. Without calibration against a history their constraints are graded
+as assumed: they are shown but not ranked.
 """
 
 from abc import ABC, abstractmethod
@@ -18,16 +18,16 @@ from tenfold.study.grow.runs.run import RunFigures
 from tenfold.study.grow.runs.runs import Runs
 from tenfold.study.grow.state import State
 
-NO_WORK = "a history of jobs, or a mix"
+NO_WORK = "`--jobs` or `--mix`"
 CALIBRATED = Evidence("calibrated", ERROR_MOST)
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How a layer reads a run, what is seen in it, and what relieves it up to a factor.
+    """How a layer reads a run, its symptom, and what relieves it up to a factor.
 
-    How far a dose carries is not known before the runs that follow it: the ladder makes them, and
-    takes the first relief that lets the fleet go further.
+    How much a relief helps is known only after new runs: the analysis makes them and takes the
+    first relief that lets the fleet go further.
     """
 
     utilisation: Read
@@ -36,27 +36,27 @@ class Reading:
 
 
 class SimulatedLayer(Layer, ABC):
-    """A layer that is judged by runs of the history at several factors."""
+    """A layer that is evaluated by simulating the history at several factors."""
 
     resource: str
     grows_with = ("jobs", "job-size", "data")
     needs = NO_WORK
-    assumes = "runs say so that were not found to be like what happened"
+    assumes = "simulated, not calibrated against your history"
     reports_missing_work: bool = False
-    """Whether it is unknown without work; the others are left to those that ask."""
+    """Whether it reports a missing workload; one report is enough for all simulated layers."""
 
     @abstractmethod
     def reading(self, state: State, runs: Runs) -> Reading | None:
-        """Return how it reads runs; None where it has no meaning for this fleet and work."""
+        """Return how it reads runs; None if it does not apply to this fleet and workload."""
 
     def evidence(self, *, calibrated: bool) -> Evidence:
-        """Return how well runs tell of it, once they are found to be like the history or not."""
+        """Return how well it is known, depending on whether the runs are calibrated."""
         return CALIBRATED if calibrated else ASSUMED
 
-    def judged(
+    def evaluated(
         self, state: State, runs: Runs, most: float, seeds: Sequence[int], *, calibrated: bool
     ) -> list[Constraint]:
-        """Return its law along the axis of the runs, looked at up to a factor."""
+        """Return its constraint along the axis of the runs, up to a factor."""
         if not _moves_runs(state, runs.axis):
             return []
         if not state.inputs.jobs:
@@ -94,14 +94,14 @@ class SimulatedLayer(Layer, ABC):
 
 
 def _moves_runs(state: State, axis: Axis) -> bool:
-    """Return whether anything that a run reads grows along an axis."""
+    """Return whether anything in a run grows along an axis."""
     if grows_along(axis, "data") and state.inputs.profiles:
         return True
     return grows_along(axis, "jobs") or grows_along(axis, "job-size")
 
 
 def lost_to(cause: str, most: float) -> Read:
-    """Return the share of the GPU time held that a cause takes, over what it may."""
+    """Return how to read the share of allocated GPU time lost to a cause, over its limit."""
 
     def read(figures: RunFigures) -> float:
         whole = sum(figures.lost_gpu_h_per_day.values())
@@ -113,5 +113,5 @@ def lost_to(cause: str, most: float) -> Read:
 
 
 def lost_symptom(cause: str) -> Callable[[RunFigures], str]:
-    """Return how the time that a cause takes is told."""
-    return lambda one: f"{one.lost_gpu_h_per_day[cause]:,.0f} GPU-hours a day lost to {cause}"
+    """Return how to describe the time lost to a cause."""
+    return lambda one: f"{one.lost_gpu_h_per_day[cause]:,.0f} GPU-hours/day lost to {cause}"

@@ -1,7 +1,7 @@
-"""One run of a grown fleet: from the history and a factor to the figures of the window.
+"""One simulation run of a grown fleet: from the history and a factor to the figures of a window.
 
-The function and its task pickle, so that runs may go on in other processes. What a run reads of
-a fleet is a part of its file; two fleets alike in that part share their runs.
+The function and its task pickle, so that runs can use other processes. A run reads only part of
+the fleet; two fleets that agree in that part share their runs.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -45,7 +45,7 @@ from tenfold.study.grow.runs.fleet import grown_fleet, grown_govern
 
 
 class GrowTask(Struct, frozen=True, kw_only=True):
-    """A history, the fleet that it runs on, and how far to grow along which axis."""
+    """A history, the fleet it runs on, and how far to grow along which axis."""
 
     spec: FleetSpec
     jobs: Sequence[Job]
@@ -58,34 +58,34 @@ class GrowTask(Struct, frozen=True, kw_only=True):
     failures: FailureSource = NO_FAILURES
     settings: SimSettings = SimSettings()
     judged: Window | None = None
-    """The part of the history that is run; None: all of it, judged after its warm-up."""
+    """The part of the history to simulate; None: all of it, measured after its warm-up."""
 
 
 class RunFigures(Struct, frozen=True, kw_only=True):
-    """What laws read of a run. All of it is of the window, after the warm-up."""
+    """The figures of a run, all from the window after the warm-up."""
 
     jobs: int
     load: float
-    """GPU time asked for over GPU time there."""
+    """GPU time requested over GPU time available."""
     wait_s_p90_gpu: float
-    """Nine tenths of the GPU time asked for waits no longer."""
+    """P90 wait, weighted by GPU time requested."""
     wait_s_p90_worst: float
-    """Nine of ten jobs of the team or size that waits longest wait no longer."""
+    """P90 wait of the team or job size that waits longest."""
     worst_class: str
     utilisation: float
     stranded: float
-    """Share of all GPUs that lay idle where no waiting job could use them."""
+    """Share of all GPUs that idled because no waiting job could use them."""
     jain_entitlement: float
     goodput: float
-    """Share of the GPU time held that was progress."""
+    """Share of the allocated GPU time that was progress."""
     lost_gpu_h_per_day: dict[str, float]
-    """GPU time held in vain, by cause."""
+    """Allocated GPU time lost, by cause."""
     admissions_per_s: float
     down_nodes_p99: float
 
 
 class RunOutcome(Struct, frozen=True, kw_only=True):
-    """A run with all that its figures are made of."""
+    """A run with everything its figures are computed from."""
 
     nodes: Sequence[Node]
     jobs: Sequence[Job]
@@ -127,7 +127,7 @@ def run_once(task: GrowTask) -> RunFigures:
 
 
 def simulate_task(task: GrowTask) -> RunOutcome:
-    """Run a task up to the end of its window, which is that of the history or a part of it."""
+    """Simulate a task up to the end of its window: the history or a part of it."""
     spec = grown_fleet(task.spec, grown_by(task.axis, "nodes", task.factor))
     layout = lay_out(spec)
     nodes = list(nodes_of(spec, layout))
@@ -154,9 +154,9 @@ def simulate_task(task: GrowTask) -> RunOutcome:
 
 
 def reaching(jobs: Iterable[Job], window: Window) -> list[Job]:
-    """Return the jobs that come within a window, and those before that would still run then.
+    """Return the jobs submitted within a window, and earlier ones still running then.
 
-    What a job was to wait for and is left out here was over by then.
+    Dependencies that are left out had finished by then.
     """
     kept = [
         job
@@ -177,9 +177,9 @@ def _without(job: Job, known: Mapping[JobId, bool]) -> Job:
 
 
 def run_digest(spec: FleetSpec, policy: Policy, failures: str = "") -> str:
-    """Return a name for all that a run reads of a fleet and its policy.
+    """Return a digest of everything a run reads of a fleet and its policy.
 
-    The power of sites, prices, capacities of tiers and links between sites are not looked at.
+    Site power, prices, tier capacities and links between sites are not read.
     """
     read = replace(
         spec,
@@ -207,7 +207,7 @@ def _tier(tier: Tier) -> Tier:
 
 
 def _policy(policy: Policy, jobs: Iterable[Job], marker: str) -> Policy:
-    """Return the policy with queues for copies of teams, where it has queues."""
+    """Return the policy with queues for copies of teams, if it has queues."""
     if policy.govern is None:
         return policy
     teams = dict.fromkeys(job.team for job in jobs)
@@ -221,7 +221,7 @@ def _faults(task: GrowTask, nodes: Sequence[Node], until_ms: Millis) -> Iterable
 
 
 def _contention(task: GrowTask, layout: Layout) -> ContentionModel | None:
-    """Return what is shared; on an axis of data every job reads and saves so much more."""
+    """Return what jobs share; along `data` every job reads and writes more."""
     if not task.profiles:
         return None
     more = grown_by(task.axis, "data", task.factor)
@@ -242,7 +242,7 @@ def _heavier(profile: WorkProfile, factor: float) -> WorkProfile:
 def _ends(
     ends: Mapping[JobId, JobStatus], jobs: Iterable[Job], marker: str
 ) -> Mapping[JobId, JobStatus]:
-    """Return how jobs end that do not complete; a copy ends as its model did."""
+    """Return how jobs end that do not complete; a copy ends like its original."""
     if not ends:
         return ends
     return {job.id: ends[model] for job in jobs if (model := original_id(job.id, marker)) in ends}

@@ -1,8 +1,8 @@
-"""Runs that laws share: each is made once, however many laws and reliefs ask for it.
+"""Simulation runs shared by constraints: each is made once.
 
-Factors lie on a grid of sixteen to a doubling, so that two laws that search near each other meet
-on the same runs. A run is known by what it reads: a relief that changes nothing of it, such as
-a stronger feed of power, finds every run of before.
+Factors lie on a grid of sixteen steps to a doubling, so that nearby searches share runs. A run is
+identified by what it reads: a relief that changes none of it, such as a larger power feed, reuses
+every earlier run.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,32 +26,32 @@ from tenfold.study.parallel import process_map, usable_cpus
 
 PER_DOUBLING = 16
 POOL_JOBS = 20_000
-"""Jobs in a batch of runs from which on it pays to start processes for them."""
+"""Jobs in a batch of runs above which starting processes pays off."""
 _NEAR = 1e-9
 
 
 class RunKey(Struct, frozen=True):
-    """What tells one run from another; all of them are of one history."""
+    """Identifies one run of a history."""
 
     read: str
-    """The part of fleet and policy that it reads, as `run_digest` names it."""
+    """The digest of what it reads of fleet and policy, from `run_digest`."""
     axis: Axis
     place: int
     seed: int
 
 
 def factor_at(place: int) -> float:
-    """Return the factor at a place of the grid; place 0 is 1."""
+    """Return the factor at a grid index; index 0 is 1."""
     return 2.0 ** (place / PER_DOUBLING)
 
 
 def index_below(factor: float) -> int:
-    """Return the last place of the grid whose factor is not above the one given."""
+    """Return the last grid index whose factor is not above the one given."""
     return floor(log2(factor) * PER_DOUBLING + _NEAR)
 
 
 def index_above(factor: float) -> int:
-    """Return the first place of the grid whose factor is not below the one given."""
+    """Return the first grid index whose factor is not below the one given."""
     return ceil(log2(factor) * PER_DOUBLING - _NEAR)
 
 
@@ -60,7 +60,7 @@ def _ignore_progress(_: int) -> None:
 
 
 class Runs:
-    """The runs of one history along one axis, made when they are first asked for."""
+    """The runs of one history along one axis, made on first use."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Runs:
         self.axis: Axis = axis
         self.made = 0
         self.jobs = 0
-        """Jobs of all runs made so far: what they cost, whatever machine they ran on."""
+        """Jobs of all runs made so far: their cost, independent of the machine."""
         self.reused = 0
         self.judged = judged
         self._failures = failures
@@ -88,7 +88,7 @@ class Runs:
         return self._failures != NO_FAILURES
 
     def key(self, state: State, place: int, seed: int) -> RunKey:
-        """Return what a run is known by; at factor 1 every seed gives the same without faults."""
+        """Return the key of a run; at factor 1 without failures all seeds are the same."""
         if place == 0 and not self.fails:
             seed = 0
         name = f"{self._failures_name()} {_saves_ms(state)}" if self.fails else ""
@@ -96,9 +96,9 @@ class Runs:
             run_digest(_effective_spec(state), state.policy, name), self.axis, place, seed
         )
 
-    def at(self, state: State, asked: Sequence[tuple[int, int]]) -> list[RunFigures]:
-        """Return the figures of runs by (place, seed), making those that are not known."""
-        keys = [self.key(state, place, seed) for place, seed in asked]
+    def at(self, state: State, samples: Sequence[tuple[int, int]]) -> list[RunFigures]:
+        """Return the figures of runs by (grid index, seed), making those that are missing."""
+        keys = [self.key(state, place, seed) for place, seed in samples]
         fresh = [key for key in dict.fromkeys(keys) if key not in self._known]
         tasks = [self._task(state, key) for key in fresh]
         made, workers = self.made, self._processes(state, fresh)
@@ -116,7 +116,7 @@ class Runs:
         return [self._known[key] for key in keys]
 
     def figure(self, state: State, factor: float, seed: int, name: str) -> float:
-        """Return one figure by name, between two places of the grid by the logarithm."""
+        """Return one figure by name, interpolated on the logarithm between grid points."""
         below, above = index_below(factor), index_above(factor)
         low, high = self.at(state, [(below, seed), (above, seed)])
         first, last = float(getattr(low, name)), float(getattr(high, name))
@@ -142,7 +142,7 @@ class Runs:
         )
 
     def _processes(self, state: State, keys: Sequence[RunKey]) -> int:
-        """Return how many processes a batch is worth: to start them costs as much as some runs."""
+        """Return how many processes to use for a batch: starting them takes time, too."""
         jobs = self._jobs(state) * sum(max(1.0, factor_at(key.place)) for key in keys)
         if jobs < POOL_JOBS:
             return 1
@@ -161,7 +161,7 @@ class Runs:
 
 
 def _effective_spec(state: State) -> FleetSpec:
-    """Return the fleet as runs feel it: what is lifted slows nobody down."""
+    """Return the fleet to simulate, without the limits that are relaxed."""
     spec = state.spec
     for relaxed in state.unlimited:
         spec = relaxed(spec)
@@ -169,7 +169,7 @@ def _effective_spec(state: State) -> FleetSpec:
 
 
 def _saves_ms(state: State) -> Millis:
-    """Return how often jobs save that do not say so themselves."""
+    """Return the checkpoint interval of jobs that do not state one."""
     minutes = state.grow.operations.checkpoint_every_min
     return SimSettings().checkpoint_every_ms if minutes is None else Millis(round(minutes * MINUTE))
 
@@ -183,9 +183,9 @@ def runs_for(
 ) -> Runs:
     """Return the runs of a history; nodes fail in them only if none failed in the history.
 
-    What a history records holds the failures it went through: its jobs were broken and ran
-    longer. To add a law of failures to it would count them twice. At the largest factor a run
-    holds no more jobs than can be waited for: a long history is run in part.
+    A history already includes the failures of its time: its jobs were interrupted and ran longer.
+    Adding failures would count them twice. The number of jobs of the largest run is limited, so
+    a long history is simulated in part.
     """
     recorded = any(status == "failed" for status in inputs.ends.values())
     failures = NO_FAILURES if recorded else inputs.failures
@@ -197,6 +197,6 @@ def runs_for(
 def _lost(task: GrowTask, why: str) -> RunFigures:
     raise TenfoldError(
         "run-lost",
-        f"the run at {task.factor:.3g} times `{task.axis}` was lost: {why}",
-        "ask for a smaller factor, or give the history of fewer days",
+        f"the simulation run at {task.factor:.3g}x `{task.axis}` failed: {why}",
+        "use a smaller factor, or a history of fewer days",
     )

@@ -30,7 +30,7 @@ def jobs(team: str, count: int, every_s: int) -> list[Job]:
 
 
 def constraints(inputs: GrowInputs, axis: Axis = "jobs") -> list[Constraint]:
-    return Admission().judged(state_of(inputs), axis)
+    return Admission().evaluated(state_of(inputs), axis)
 
 
 def asked(*controllers: Controller) -> GrowInputs:
@@ -52,7 +52,7 @@ def test_the_busiest_queue_of_the_history_breaks_where_arrivals_meet_the_rate():
     k = breaking_factor(constraint.utilisation, 64)
     assert k == pytest.approx(0.5 / 0.101)
     assert constraint.utilisation(k) == pytest.approx(1.0)
-    assert constraint.symptom(k) == ("30 jobs a minute arrive in queue large, which admits 30")
+    assert constraint.symptom(k) == ("30 jobs/min arrive in queue large; it admits 30")
 
 
 def test_one_loop_for_all_queues_feels_all_arrivals():
@@ -91,12 +91,12 @@ def test_work_of_a_mix_is_an_assumption():
 @pytest.mark.parametrize(
     ("given", "needs"),
     [
-        (asked(), "a `[[controller]]` of the grow file, or a slurm.conf as `--policy`"),
+        (asked(), "`[[controller]]` in the grow file, or a slurm.conf as `--policy`"),
         (asked(Controller(kind="kueue")), "`cycles_per_min`, or a measured `cost_ms_per_job`"),
-        (asked(KUEUE), "a history of jobs, or measured arrivals in its queues"),
+        (asked(KUEUE), "a job history, or measured arrivals in its queues"),
         (
             asked(Controller(kind="kueue", queue="deep", cycles_per_min=30.0)),
-            "a history of jobs, or measured arrivals in queue `deep`",
+            "a job history, or measured arrivals in queue `deep`",
         ),
     ],
 )
@@ -138,7 +138,7 @@ def test_the_report_of_kueue_in_production_comes_out_as_admission_rate(grow):
     assert (first["layer"], first["resource"]) == ("admission", "kueue deep")
     assert first["k"] == pytest.approx(9.5 / 9.6, rel=1e-5)
     assert first["low"] < 1 < first["high"]
-    assert first["symptom"].endswith("536 in line wait 56 min")
+    assert first["symptom"].endswith("536 queued jobs wait 56 min")
     assert "compute" in [one["layer"] for one in answer["unknown"]]
     assert "admission" not in [one["layer"] for one in answer["unknown"]]
 

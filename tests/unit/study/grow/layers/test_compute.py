@@ -26,7 +26,7 @@ def work(profile: str = "") -> list[Job]:
 
 
 def constraints(axis: Axis, jobs: list[Job], **inputs: object) -> list[Constraint]:
-    return made.judged(
+    return made.evaluated(
         state_of(replace(made.given(made.fleet()), jobs=jobs, **inputs)), axis, *COMPUTE
     )
 
@@ -36,7 +36,7 @@ def test_load_breaks_where_jobs_ask_for_all_gpu_time():
     assert constraint.utilisation(1) < constraint.utilisation(2) < constraint.utilisation(4)
     assert breaking_factor(constraint.utilisation, 64) == pytest.approx(4.0, rel=1e-5)
     assert constraint.utilisation(4.0) == pytest.approx(1.0, rel=1e-5)
-    assert constraint.symptom(2.0) == "jobs ask for 50% of the GPU time there is"
+    assert constraint.symptom(2.0) == "jobs request 50% of the GPU time available"
 
 
 def test_nodes_bring_room_for_the_jobs_that_come_with_them():
@@ -52,7 +52,7 @@ def test_larger_jobs_ask_for_more_where_they_lose_efficiency():
     assert step.utilisation(1.5) < step.utilisation(2.0) < step.utilisation(4.0)
     assert breaking_factor(step.utilisation, 64) == pytest.approx(2.0)
     assert step.utilisation(2.0) == pytest.approx(1.0)
-    assert step.symptom(2.0) == "jobs 2 times as large keep 80% of their speed a GPU"
+    assert step.symptom(2.0) == "jobs 2x as large keep 80% of their speed per GPU"
 
 
 def test_a_scaling_that_rises_again_is_not_counted_on():
@@ -76,7 +76,7 @@ def test_the_model_expected_scales_as_the_planner_says():
     opened = made.fleet()
     expects = replace(opened.spec.expects, model="llama-3-8b")
     asked = replace(opened, spec=replace(opened.spec, expects=expects))
-    constraint = made.judged(state_of(made.given(asked)), "job-size", *COMPUTE)[1]
+    constraint = made.evaluated(state_of(made.given(asked)), "job-size", *COMPUTE)[1]
     assert (constraint.resource, constraint.grade, constraint.needs) == (
         "model llama-3-8b",
         "assumed",
@@ -91,10 +91,8 @@ def test_the_model_expected_scales_as_the_planner_says():
 
 def test_what_is_missing_is_named():
     load, step = constraints("job-size", [])
-    assert load.needs == "a history of jobs, or a mix"
-    assert "`scaling` in profiles of jobs" in step.needs
+    assert load.needs == "`--jobs` or `--mix`"
+    assert "`scaling` in `--profiles`" in step.needs
     assert "`--calibrate`" in step.needs
-    assert [constraint.needs for constraint in constraints("jobs", [])] == [
-        "a history of jobs, or a mix"
-    ]
+    assert [constraint.needs for constraint in constraints("jobs", [])] == ["`--jobs` or `--mix`"]
     assert constraints("nodes", []) == constraints("data", []) == []

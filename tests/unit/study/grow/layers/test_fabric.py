@@ -70,7 +70,9 @@ def given(fleet: FleetSpec, jobs: list[Job], **inputs: object) -> GrowInputs:
 
 
 def constraints(axis: Axis, have: GrowInputs) -> dict[str, Constraint]:
-    return {constraint.key: constraint for constraint in made.judged(state_of(have), axis, *FABRIC)}
+    return {
+        constraint.key: constraint for constraint in made.evaluated(state_of(have), axis, *FABRIC)
+    }
 
 
 LEAVES = "fabric-uplinks:leaves of net"
@@ -92,7 +94,7 @@ def test_a_leaf_breaks_where_gangs_send_too_much_out_of_it():
     )
     assert constraint.grade == "published"
     assert constraint.symptom(2.0) == (
-        "jobs of 128 GPUs want 720.0 GB/s out of a leaf of net, which has 400.0 GB/s: 8% slower"
+        "uplink traffic per leaf of net: 720.0 GB/s of 400.0 GB/s; jobs of 128 GPUs run 8% slower"
     )
 
 
@@ -110,7 +112,7 @@ def test_a_gang_is_as_slow_as_in_a_simulation():
     gang = [(NodeId(f"n{at}"), 8.0) for at in range(1, 9)]
     solver = ContentionSolver(shared_layers(state.layout))
     speed = solver.start(JobId("llm"), gang, profile().traffic)[JobId("llm")]
-    constraint = {one.key: one for one in made.judged(state, "job-size", *FABRIC)}[LEAVES]
+    constraint = {one.key: one for one in made.evaluated(state, "job-size", *FABRIC)}[LEAVES]
     over = constraint.utilisation(1.0) * BEARABLE
     assert over > 1
     assert speed == pytest.approx(1 / (1 + SHARE * (over - 1)))
@@ -119,7 +121,7 @@ def test_a_gang_is_as_slow_as_in_a_simulation():
 def test_a_gang_under_one_leaf_crosses_nothing_until_it_outgrows_it():
     constraint = constraints("job-size", given(spec(), work(16)))[LEAVES]
     assert constraint.utilisation(2.0) == 0.0
-    assert constraint.symptom(2.0) == "jobs stay under one leaf of net each"
+    assert constraint.symptom(2.0) == "every job fits under one leaf of net"
     assert constraint.utilisation(2.1) > 0.0
 
 
@@ -191,7 +193,7 @@ def test_spines_carry_all_that_crosses_and_stay_when_nodes_are_added():
 
 def test_how_many_spines_is_not_guessed():
     found = constraints("nodes", given(spec(), work()))
-    assert found[SPINES].needs == "`spines` of fabric `net`"
+    assert found[SPINES].needs == "`spines` for fabric `net`"
 
 
 def test_what_nobody_sends_is_unknown_and_says_what_would_tell():
@@ -227,7 +229,7 @@ def test_a_model_that_never_leaves_its_nodes_strains_nothing():
     state = state_of(given(spec(spines=2), []))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(senders, "senders_on", lambda *_: found)
-        quiet = made.judged(state, "job-size", *FABRIC)
+        quiet = made.evaluated(state, "job-size", *FABRIC)
     assert [constraint.utilisation(4.0) for constraint in quiet] == [0.0, 0.0]
 
 
@@ -239,12 +241,12 @@ def test_groups_of_a_dragonfly_that_nobody_sends_over_are_unknown():
 
 def test_wider_uplinks_take_as_much_more():
     state = state_of(given(spec(), work()))
-    narrow = {constraint.key: constraint for constraint in made.judged(state, "job-size", *FABRIC)}[
-        LEAVES
-    ]
+    narrow = {
+        constraint.key: constraint for constraint in made.evaluated(state, "job-size", *FABRIC)
+    }[LEAVES]
     wide = {
         constraint.key: constraint
-        for constraint in made.judged(scale_capacity(state, LEAVES, 2.0), "job-size", *FABRIC)
+        for constraint in made.evaluated(scale_capacity(state, LEAVES, 2.0), "job-size", *FABRIC)
     }[LEAVES]
     assert wide.utilisation(2.0) == pytest.approx(narrow.utilisation(2.0) / 2)
 
@@ -263,7 +265,7 @@ def test_spines_take_no_more_than_ports_send_and_are_widened():
     assert constraints("nodes", fast)[SPINES].utilisation(2.0) == constraints("nodes", line)[
         SPINES
     ].utilisation(2.0)
-    wide = made.judged(scale_capacity(state_of(line), SPINES, 4.0), "nodes", *FABRIC)
+    wide = made.evaluated(scale_capacity(state_of(line), SPINES, 4.0), "nodes", *FABRIC)
     [constraint] = [one for one in wide if one.key == SPINES]
     assert constraint.utilisation(2.0) == pytest.approx(
         constraints("nodes", line)[SPINES].utilisation(2.0) / 4
@@ -284,7 +286,9 @@ def test_groups_of_a_dragonfly_are_joined_by_what_leaves_them():
     [unit] = pod_units(state, 0)
     assert unit.up_bytes_per_s == shared.capacity[0]
     assert leaf_units(state, 0) == []
-    found = {constraint.key: constraint for constraint in made.judged(state, "job-size", *FABRIC)}
+    found = {
+        constraint.key: constraint for constraint in made.evaluated(state, "job-size", *FABRIC)
+    }
     assert found["fabric-uplinks:pods of net"].utilisation(2.0) > 0
     assert SPINES not in found
 

@@ -25,7 +25,7 @@ CHAT = ServiceLoad(
 
 def constraints(*services: ServiceLoad, axis: Axis = "traffic") -> list[Constraint]:
     grow = GrowSpec(services=services)
-    return Serving().judged(state_of(made.given(made.fleet(), grow)), axis)
+    return Serving().evaluated(state_of(made.given(made.fleet(), grow)), axis)
 
 
 def test_a_pool_breaks_where_requests_keep_all_its_gpus_busy():
@@ -35,7 +35,7 @@ def test_a_pool_breaks_where_requests_keep_all_its_gpus_busy():
     k = breaking_factor(constraint.utilisation, 1_000)
     assert k is not None
     assert constraint.utilisation(k) == pytest.approx(1.0)
-    assert constraint.symptom(k) == "chat keep 100% of the 256 GPUs of pool train busy"
+    assert constraint.symptom(k) == "chat: 100% of the 256 GPUs in pool train busy"
 
 
 def test_services_of_one_pool_share_it():
@@ -65,13 +65,13 @@ def test_a_promise_that_nothing_keeps_is_broken_today_whatever_grows():
     answer = analyse(made.given(made.fleet(), grow), GrowQuestion(axis="traffic"))
     assert answer.first is None
     assert answer.assumptions == (
-        "over its limit today, whatever grows: serving "
-        "(no replica on pool train keeps the promise of chat)",
+        "over its limit today, on any axis: Serving, service chat "
+        "(no replica on pool train meets the latency targets of chat)",
     )
 
 
 def test_what_is_missing_is_named():
-    assert [constraint.needs for constraint in constraints()] == ["`[[service]]`s of the grow file"]
+    assert [constraint.needs for constraint in constraints()] == ["`[[service]]` in the grow file"]
     needs = [constraint.needs for constraint in constraints(replace(CHAT, tpot_s=None))]
-    assert needs == ["`tpot_s` of service `chat`"]
+    assert needs == ["`tpot_s` for service `chat`"]
     assert constraints(CHAT, axis="jobs") == []

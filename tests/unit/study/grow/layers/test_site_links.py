@@ -44,7 +44,7 @@ def given(fleet: FleetSpec, profile: WorkProfile | None) -> GrowInputs:
 
 
 def constraints(axis: Axis, have: GrowInputs) -> dict[str, Constraint]:
-    found = made.judged(state_of(have), axis, *FABRIC)
+    found = made.evaluated(state_of(have), axis, *FABRIC)
     return {constraint.key: constraint for constraint in found if constraint.layer == "site-links"}
 
 
@@ -81,9 +81,7 @@ def test_a_link_breaks_where_jobs_read_more_from_afar_than_it_carries():
     constraint = constraints("data", have)[LINK]
     assert breaking_factor(constraint.utilisation, 64) == pytest.approx(10e9 / reads)
     assert constraint.grade == "published"
-    assert constraint.symptom(2.0) == (
-        "jobs want 6.4 GB/s over the link of hall and vault, which carries 10.0 GB/s"
-    )
+    assert constraint.symptom(2.0) == ("link hall - vault: 6.4 GB/s of 10.0 GB/s")
 
 
 def test_a_link_carries_reads_and_saves_at_once():
@@ -97,7 +95,7 @@ def test_tiers_beside_gpus_use_no_link():
     near = replace(two_sites(), tiers=(made.tier(),))
     found = constraints("data", given(near, READS))
     [constraint] = found.values()
-    assert "measured usage" in constraint.needs
+    assert "`--measured`" in constraint.needs
 
 
 def test_sites_that_share_a_tier_afar_are_an_assumption():
@@ -157,10 +155,10 @@ def test_ways_that_meet_on_a_link_from_both_ends_do_not_add_up():
 
 def test_a_wider_link_takes_as_much_more():
     state = state_of(given(two_sites(), READS))
-    [constraint] = [one for one in made.judged(state, "data", *FABRIC) if one.key == LINK]
+    [constraint] = [one for one in made.evaluated(state, "data", *FABRIC) if one.key == LINK]
     [wide] = [
         one
-        for one in made.judged(scale_capacity(state, LINK, 2.0), "data", *FABRIC)
+        for one in made.evaluated(scale_capacity(state, LINK, 2.0), "data", *FABRIC)
         if one.key == LINK
     ]
     assert wide.utilisation(1.0) == pytest.approx(constraint.utilisation(1.0) / 2)

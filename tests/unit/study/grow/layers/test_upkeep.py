@@ -65,35 +65,35 @@ def budget(usd: float | None, opened: OpenFleet) -> State:
 
 def test_nodes_and_their_energy_are_paid_for_again_and_tiers_are_not():
     nodes, energy, tier = 256 * 730.0, 400 * 730 * 0.1, 40_000.0
-    [constraint] = Money().judged(budget(tier + 3 * (nodes + energy), priced()), "nodes")
+    [constraint] = Money().evaluated(budget(tier + 3 * (nodes + energy), priced()), "nodes")
     held(constraint, 3.0)
-    assert constraint.symptom(3.0) == "a month costs $688,240 of $688,240"
+    assert constraint.symptom(3.0) == "cost: $688,240 of $688,240 a month"
 
 
 def test_rented_nodes_bring_no_bill_of_energy():
-    [constraint] = Money().judged(budget(40_000 + 2 * 256 * 730, priced("on-demand")), "nodes")
+    [constraint] = Money().evaluated(budget(40_000 + 2 * 256 * 730, priced("on-demand")), "nodes")
     held(constraint, 2.0)
 
 
 def test_money_stands_still_where_nodes_do():
-    [constraint] = Money().judged(budget(1e6, priced()), "data")
+    [constraint] = Money().evaluated(budget(1e6, priced()), "data")
     assert constraint.utilisation(9) == constraint.utilisation(1)
 
 
 def test_a_budget_and_prices_are_asked_for():
-    [constraint] = Money().judged(budget(None, priced()), "nodes")
-    assert constraint.needs == "`usd_per_month_most` under `[limits]` of the grow file"
-    [constraint] = Money().judged(budget(1e6, made.fleet()), "nodes")
-    assert constraint.needs == "`price` of pool `train`"
-    assert Money().judged(budget(None, priced()), "data") == []
+    [constraint] = Money().evaluated(budget(None, priced()), "nodes")
+    assert constraint.needs == "`usd_per_month_most` under `[limits]` in the grow file"
+    [constraint] = Money().evaluated(budget(1e6, made.fleet()), "nodes")
+    assert constraint.needs == "`price` for pool `train`"
+    assert Money().evaluated(budget(None, priced()), "data") == []
 
 
 def test_repairs_break_where_the_crew_cannot_do_them_all():
     # 0.32 faults a day.
     grow = GrowSpec(operations=Operations(crew=2.0, repairs_per_person_day=0.8, spares=4))
-    spares, crew = made.judged(state(grow, failures=FAILING), "nodes", *UPKEEP)
+    spares, crew = made.evaluated(state(grow, failures=FAILING), "nodes", *UPKEEP)
     held(crew, 5.0)
-    assert crew.symptom(5.0) == "1.6 repairs a day for 2 people who do 1.6"
+    assert crew.symptom(5.0) == "1.6 repairs a day; 2 technicians can do 1.6"
     held(spares, mean_covered_by(4, 0.01) / (0.32 * 2))
 
 
@@ -107,7 +107,7 @@ def test_faults_that_a_restart_mends_take_no_hands():
         transient_causes=("link",),
     )
     grow = GrowSpec(operations=Operations(crew=2.0, repairs_per_person_day=0.8))
-    crew = made.judged(state(grow, failures=constraint), "nodes", *UPKEEP)[1]
+    crew = made.evaluated(state(grow, failures=constraint), "nodes", *UPKEEP)[1]
     held(crew, 10.0)
 
 
@@ -123,7 +123,7 @@ def test_a_trace_of_faults_tells_its_own_rate():
     seen = [TraceFault(f"n{at}", at * 3600.0, at * 3600.0 + 43_200) for at in range(16)]
     trace = FaultTrace(file="mine.csv", faults=tuple(seen), span_s=10 * 86_400.0)
     grow = GrowSpec(operations=Operations(crew=2.0, repairs_per_person_day=1.6, spares=2))
-    spares, crew = made.judged(state(grow, failures=trace), "nodes", *UPKEEP)
+    spares, crew = made.evaluated(state(grow, failures=trace), "nodes", *UPKEEP)
     held(crew, 2.0)
     held(spares, mean_covered_by(2, 0.01) / 0.8)
     assert crew.spread == pytest.approx(0.25)
@@ -131,23 +131,23 @@ def test_a_trace_of_faults_tells_its_own_rate():
 
 def test_a_person_looks_after_so_many_nodes():
     grow = GrowSpec(operations=Operations(crew=2.0, nodes_per_person_most=40.0))
-    held(made.judged(state(grow), "nodes", *UPKEEP)[2], 2.5)
+    held(made.evaluated(state(grow), "nodes", *UPKEEP)[2], 2.5)
 
 
 def test_upkeep_says_what_it_lacks():
     assert [
-        constraint.needs for constraint in made.judged(state(GrowSpec()), "nodes", *UPKEEP)
+        constraint.needs for constraint in made.evaluated(state(GrowSpec()), "nodes", *UPKEEP)
     ] == [
-        "`spares` under `[operations]` of the grow file",
-        "`crew` and `repairs_per_person_day` under `[operations]` of the grow file",
+        "`spares` under `[operations]` in the grow file",
+        "`crew` and `repairs_per_person_day` under `[operations]` in the grow file",
     ]
     grow = GrowSpec(operations=Operations(crew=2.0, repairs_per_person_day=1.0, spares=1))
-    needs = "`--failures`: how often nodes fail, a preset or a trace"
-    assert [constraint.needs for constraint in made.judged(state(grow), "nodes", *UPKEEP)] == [
+    needs = "`--failures`: a failure preset or a trace of your own"
+    assert [constraint.needs for constraint in made.evaluated(state(grow), "nodes", *UPKEEP)] == [
         needs,
         needs,
     ]
-    assert made.judged(state(grow), "data", *UPKEEP) == []
+    assert made.evaluated(state(grow), "data", *UPKEEP) == []
 
 
 def test_samples_and_what_is_kept_of_them_break_each_for_itself():
@@ -161,28 +161,28 @@ def test_samples_and_what_is_kept_of_them_break_each_for_itself():
         bytes_per_sample=2.0,
         store_tb=5_760 * 86_400 * 10 * 2 * 3 / 10**12,
     )
-    samples, store = MonitoringLayer().judged(state(GrowSpec(monitoring=stated)), "nodes")
+    samples, store = MonitoringLayer().evaluated(state(GrowSpec(monitoring=stated)), "nodes")
     held(samples, 4.0)
     held(store, 3.0)
-    assert samples.symptom(4.0) == "23,040 samples a second arrive, 23,040 are taken in"
-    assert store.symptom(3.0) == "10 days of samples take 0.03 TB of 0.03 TB"
+    assert samples.symptom(4.0) == "Prometheus ingests 23,040 of 23,040 samples/s"
+    assert store.symptom(3.0) == "10 days of samples: 0.03 of 0.03 TB"
 
 
 def test_monitoring_says_which_key_it_lacks():
-    [constraint] = MonitoringLayer().judged(state(GrowSpec()), "nodes")
-    table = "under `[monitoring]` of the grow file"
+    [constraint] = MonitoringLayer().evaluated(state(GrowSpec()), "nodes")
+    table = "under `[monitoring]` in the grow file"
     assert constraint.needs == f"`series_per_node` and `interval_s` {table}"
     some = Monitoring(series_per_gpu=100, interval_s=10, retention_days=3)
-    constraints = MonitoringLayer().judged(state(GrowSpec(monitoring=some)), "nodes")
+    constraints = MonitoringLayer().evaluated(state(GrowSpec(monitoring=some)), "nodes")
     assert [constraint.needs for constraint in constraints] == [
         f"`samples_per_s_most` {table}",
         f"`store_tb` {table}",
     ]
     late = Monitoring(series_per_node=100, samples_per_s_most=9.0)
-    assert MonitoringLayer().judged(state(GrowSpec(monitoring=late)), "nodes")[0].needs == (
+    assert MonitoringLayer().evaluated(state(GrowSpec(monitoring=late)), "nodes")[0].needs == (
         f"`interval_s` {table}"
     )
-    assert MonitoringLayer().judged(state(GrowSpec(monitoring=some)), "jobs") == []
+    assert MonitoringLayer().evaluated(state(GrowSpec(monitoring=some)), "jobs") == []
 
 
 def paced(weeks: float, months: float = 6.0) -> GrowInputs:
@@ -205,8 +205,8 @@ def test_power_that_comes_after_the_site_is_full_was_ordered_too_late():
     assert late.utilisation(9.0) == late.utilisation(1.0)
     answer = analyse(paced(52), GrowQuestion(axis="nodes"))
     assert (
-        "over its limit today, whatever grows: lead-time (site-power ordered today comes in "
-        "52 weeks, at 3.98x; site-power breaks at 2.50x)"
+        "over its limit today, on any axis: Lead time, site-power (site-power ordered today "
+        "arrives in 52 weeks, at 3.98x; Site power breaks at 2.50x)"
     ) in answer.assumptions
     assert answer.first is not None
     assert answer.first.layer == "site-power"
@@ -215,7 +215,7 @@ def test_power_that_comes_after_the_site_is_full_was_ordered_too_late():
 def test_a_lead_time_needs_a_pace_and_a_pace_lead_times():
     inputs = paced(20)
     [constraint] = lead_times(replace(inputs, grow=replace(inputs.grow, pace=None)))
-    assert constraint.needs == "`[pace]` of the grow file"
+    assert constraint.needs == "`[pace]` in the grow file"
     [constraint] = lead_times(replace(inputs, grow=replace(inputs.grow, lead_times=())))
-    assert constraint.needs == "`[[lead_time]]`s of the grow file"
+    assert constraint.needs == "`[[lead_time]]` in the grow file"
     assert lead_times(made.given(made.fleet())) == []

@@ -174,7 +174,7 @@ def test_inputs_come_from_files_with_the_starts_that_they_tell(tmp_path: Path):
 def test_a_fleet_alone_has_no_jobs_and_says_so():
     inputs = grow_inputs(GrowFiles(fleet=ONE_RACK))
     assert not inputs.jobs
-    assert "no history and no mix" in inputs.notes[0]
+    assert "no `--jobs` or `--mix`" in inputs.notes[0]
 
 
 def test_a_mix_stands_in_for_a_history_but_not_beside_one(tmp_path: Path):

@@ -56,7 +56,7 @@ def test_a_queue_of_even_jobs_breaks_where_the_closed_form_says(inputs: GrowInpu
     broken = break_of(constraint, 8)
     assert broken.k == pytest.approx(wanted, rel=0.06)
     assert constraint.grade == "calibrated"
-    assert "waits" in constraint.symptom(wanted)
+    assert "P90 wait" in constraint.symptom(wanted)
 
 
 def test_jobs_of_five_gpus_strand_the_rest_of_their_nodes(inputs: GrowInputs):
@@ -66,7 +66,7 @@ def test_jobs_of_five_gpus_strand_the_rest_of_their_nodes(inputs: GrowInputs):
     broken = break_of(constraint, 8)
     # Copies of jobs at even times come in pairs, which wait a little before all nodes are taken.
     assert broken.k == pytest.approx(1.9, rel=0.1)
-    assert "of the GPUs idle where no waiting job fits" in constraint.symptom(4)
+    assert "of the GPUs idle because no waiting job fits" in constraint.symptom(4)
 
 
 def test_a_fleet_that_grows_with_its_jobs_does_not_queue(inputs: GrowInputs):
@@ -91,7 +91,7 @@ def test_laws_share_runs_and_do_not_make_them_twice(inputs: GrowInputs):
 
 def test_without_work_laws_of_runs_are_unknown_and_say_what_would_tell(inputs: GrowInputs):
     constraints = simulated_constraints(state_of(inputs), Runs("jobs"), most=8)
-    assert [constraint.needs for constraint in constraints] == ["a history of jobs, or a mix"] * 2
+    assert [constraint.needs for constraint in constraints] == ["`--jobs` or `--mix`"] * 2
 
 
 def test_traffic_moves_no_run(inputs: GrowInputs):

@@ -91,7 +91,7 @@ def test_the_answer_says_that_runs_go_through_a_part():
     assert runs_for(inputs, "job-size", most=5.0).judged is None
     told: list[int] = []
     answer = analyse(inputs, question, told.append)
-    assert any(said.startswith("runs go through") for said in answer.assumptions)
+    assert any(said.startswith("simulated ") for said in answer.assumptions)
     assert told == sorted(told)
     assert told
 

@@ -1,7 +1,7 @@
-"""Lead time against pace: does what is ordered today come before the layer that needs it breaks?
+"""Lead time: does an order placed today arrive before the layer that needs it breaks?
 
-This does not grow with the factor: it is so today, or it is not. Where it is not, that stands
-beside the ladder and is no rung of it, for more of nothing relieves it.
+This does not change with the factor. If an order is too late, that is reported next to the
+analysis and not ranked, because no added capacity fixes it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,30 +17,30 @@ WEEKS_PER_MONTH = 365.25 / 12 / 7
 
 
 class LeadTimeLayer(DerivedLayer):
-    """Each thing with a lead time that relieves one of the layers that were judged."""
+    """Each item with a lead time that fixes one of the layers evaluated."""
 
     name = "lead-time"
-    breaks = "demand passes what a layer stands before what relieves it comes"
+    breaks = "demand outgrows a layer before an order placed today arrives"
     cause_rank = 91
     grows_with = ()
-    needs = "`[pace]` and `[[lead_time]]`s of the grow file"
-    fixed_by = "an order before today"
+    needs = "`[pace]` and `[[lead_time]]` in the grow file"
+    fixed_by = "ordering earlier"
 
     def constraints(self, state: State, others: Sequence[Constraint]) -> Iterable[Constraint]:
-        """Return one law for each thing with a lead time that relieves one of the laws given."""
+        """Return one constraint for each item with a lead time that fixes one of those given."""
         times, pace = state.grow.lead_times, state.grow.pace
         if pace is None and not times:
             return []
         if pace is None or not times:
-            missing = "`[pace]`" if pace is None else "`[[lead_time]]`s"
-            return [self.unknown("orders", f"{missing} of the grow file")]
+            missing = "`[pace]`" if pace is None else "`[[lead_time]]`"
+            return [self.unknown("orders", f"{missing} in the grow file")]
         made = [self._thing(time, pace, others) for time in times]
         return [constraint for constraint in made if constraint is not None]
 
     def _thing(self, time: LeadTime, pace: Pace, others: Sequence[Constraint]) -> Constraint | None:
-        """Demand when an order of today comes, over what the layer that waits for it stands.
+        """Demand when an order placed today arrives, over the breaking factor of its layer.
 
-        A layer that is only assumed, or unknown, makes nobody late.
+        Assumed and unknown layers are left out.
         """
         waiting = [
             constraint
@@ -55,11 +55,13 @@ class LeadTimeLayer(DerivedLayer):
             (breaking_factor(constraint.utilisation, FACTOR_MOST) or inf, constraint)
             for constraint in waiting
         ]
-        stands, first = min(breaks, key=lambda one: (one[0], one[1].key))
+        breaks_at, first = min(breaks, key=lambda one: (one[0], one[1].key))
         comes = 2 ** (time.weeks_p90 / (pace.doubles_in_months * WEEKS_PER_MONTH))
 
-        def symptom(_: float) -> str:
-            when = f"{time.thing} ordered today comes in {time.weeks_p90:g} weeks, at {comes:.2f}x"
-            return when if stands == inf else f"{when}; {first.layer} breaks at {stands:.2f}x"
+        weeks, title = time.weeks_p90, first.of.label("")
 
-        return self.constraint(time.thing, lambda _: comes, stands, STATED, symptom)
+        def symptom(_: float) -> str:
+            when = f"{time.thing} ordered today arrives in {weeks:g} weeks, at {comes:.2f}x"
+            return when if breaks_at == inf else f"{when}; {title} breaks at {breaks_at:.2f}x"
+
+        return self.constraint(time.thing, lambda _: comes, breaks_at, STATED, symptom)

@@ -16,15 +16,17 @@ class Floor(ComputedLayer):
     """Racks by the fleet's own pattern, on the floor there is."""
 
     name = "floor"
-    breaks = "more racks are needed than the building has places for"
+    title = "Floor space"
+    labels = (("places for racks", "Floor space for racks"),)
+    breaks = "more racks are needed than the building has positions for"
     cause_rank = 23
     grows_with = ("nodes",)
-    needs = "`floor_racks`: how many racks the building holds"
-    fixed_by = "room for more racks, or another site"
+    needs = "`floor_racks` under `[facility]` in the grow file"
+    fixed_by = "floor space for more racks, or another site"
     lead_times = ("floor",)
 
     def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
-        """Return the law of the floor."""
+        """Return the constraint on floor space."""
         places, racks = state.grow.facility.floor_racks, len(state.layout.racks)
         if places is None:
             return [self.unknown("places for racks")]
@@ -33,7 +35,7 @@ class Floor(ComputedLayer):
             return racks * grown_by(axis, "nodes", factor)
 
         def symptom(factor: float) -> str:
-            return f"{demand(factor):,.1f} racks stand on {places:,} places"
+            return f"rack positions: {demand(factor):,.1f} of {places:,} used"
 
         def relieve(multiple: float) -> list[Relief]:
             more = max(1, round_up_to(places * (multiple - 1), 1))
@@ -44,7 +46,7 @@ class Floor(ComputedLayer):
                     with_relief(now, self.name), grow=replace(now.grow, facility=facility)
                 )
 
-            text = f"room for {count(more, 'rack')} more, or another site"
+            text = f"add floor space for {count(more, 'rack')}, or another site"
             return [Relief("floor", text, None, lead_weeks(state, "floor"), apply)]
 
         return [

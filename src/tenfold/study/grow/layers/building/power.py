@@ -1,6 +1,6 @@
 """Power: what nodes and tiers draw, cooling included, against the feed of a site and a budget.
 
-A node more is a node that draws its full power: what idles today will work when the fleet is full.
+Added nodes are counted at full power: nodes that idle today will be busy when the fleet is full.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,18 +18,18 @@ KW_STEP = 10
 
 
 class SitePower(ComputedLayer):
-    """What a site draws against its feed."""
+    """Power draw of a site against its feed."""
 
     name = "site-power"
-    breaks = "nodes, tiers and cooling of a site draw more than its `power_kw`"
+    breaks = "nodes, storage and cooling of a site draw more than its `power_kw`"
     cause_rank = 20
     grows_with = ("nodes",)
-    needs = "`power_kw` of every site"
-    fixed_by = "a stronger feed"
+    needs = "`power_kw` for every site"
+    fixed_by = "a larger power feed"
     lead_times = ("site-power",)
 
     def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
-        """Return a law for each site with pools."""
+        """Return a constraint for each site with pools."""
         for site in state.spec.sites:
             pools = [pool for pool in state.spec.pools if pool.site == site.id]
             if pools:
@@ -38,13 +38,13 @@ class SitePower(ComputedLayer):
     def _site(self, state: State, axis: Axis, site: Site, pools: Sequence[Pool]) -> Constraint:
         resource, limit = f"site {site.id}", site.power_kw_limit
         if limit is None:
-            return self.unknown(resource, f"`power_kw` of site `{site.id}`")
+            return self.unknown(resource, f"`power_kw` for site `{site.id}`")
 
         def drawn(factor: float) -> float:
             return site_kw(state, site, grown_by(axis, "nodes", factor))
 
         def symptom(factor: float) -> str:
-            return f"site {site.id} draws {drawn(factor):,.0f} of {limit:,.0f} kW"
+            return f"site power in {site.id}: {drawn(factor):,.0f} of {limit:,.0f} kW"
 
         def relieve(multiple: float) -> list[Relief]:
             return [_feed(state, site, limit, multiple)]
@@ -62,22 +62,23 @@ def _feed(state: State, site: Site, today: float, multiple: float) -> Relief:
         )
         return with_relief(now, "site-power", replace(now.spec, sites=sites))
 
-    text = f"feed site {site.id} with {wanted:,} kW, {today:,.0f} today"
+    text = f"raise the power feed of {site.id} to {wanted:,} kW ({today:,.0f} today)"
     return Relief("site-power", text, None, lead_weeks(state, "site-power"), apply)
 
 
 class PowerBudget(ComputedLayer):
-    """What all sites draw together against what they may."""
+    """Power draw of all sites against a total limit."""
 
     name = "power-budget"
+    title = "Total power"
     breaks = "all sites together draw more than `kw_most`"
     cause_rank = 21
     grows_with = ("nodes",)
-    needs = "`kw_most` under `[limits]` of the grow file; without it there is no limit"
-    fixed_by = "a larger allowance"
+    needs = "`kw_most` under `[limits]` in the grow file; without it there is no limit"
+    fixed_by = "a higher total limit"
 
     def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
-        """Return the law of the allowance, where one is stated."""
+        """Return the constraint on total power, if a limit is stated."""
         limit = state.grow.limits.kw_most
         if limit is None:
             return
@@ -87,7 +88,7 @@ class PowerBudget(ComputedLayer):
             return sum(site_kw(state, site, by) for site in state.spec.sites)
 
         def symptom(factor: float) -> str:
-            return f"the fleet draws {drawn(factor):,.0f} of the {limit:,.0f} kW allowed"
+            return f"total power: {drawn(factor):,.0f} of {limit:,.0f} kW"
 
         def relieve(multiple: float) -> list[Relief]:
             return [self._allow(state, limit, multiple)]
@@ -103,12 +104,12 @@ class PowerBudget(ComputedLayer):
             limits = replace(now.grow.limits, kw_most=float(wanted))
             return replace(with_relief(now, self.name), grow=replace(now.grow, limits=limits))
 
-        text = f"allow all sites together {wanted:,} kW, {today:,.0f} today"
+        text = f"raise the total power limit to {wanted:,} kW ({today:,.0f} today)"
         return Relief("power-budget", text, None, lead_weeks(state, "site-power"), apply)
 
 
 def site_kw(state: State, site: Site, factor: float) -> float:
-    """Return what a site draws with so many times its nodes, cooling and storage included."""
+    """Return the power draw of a site at a multiple of its nodes, with cooling and storage."""
     nodes_w = sum(
         pool.nodes * pool.power_w_per_node for pool in state.spec.pools if pool.site == site.id
     )
@@ -117,6 +118,6 @@ def site_kw(state: State, site: Site, factor: float) -> float:
 
 
 def node_evidence(pools: Sequence[Pool]) -> Evidence:
-    """Return how well the power of nodes is known."""
+    """Return how well the power draw of nodes is known."""
     defaulted = any("power_kw_per_node" in pool.defaulted for pool in pools)
     return DEFAULTED if defaulted else STATED

@@ -1,7 +1,7 @@
-"""Racks: what their nodes draw against the rack's limit, or against what its cooling carries.
+"""Rack power and cooling: what nodes draw against the limit of their racks.
 
-A limit that a class of cooling has is what the cooling carries; others are the rack's own. So one
-law serves two layers, and each has the racks whose limit is of its kind.
+If a rack limit equals that of a cooling class, cooling is the limit; otherwise it is rack power. So
+one constraint serves two layers, each with the racks whose limit is of its kind.
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ from tenfold.study.grow.state import State, scale_capacity
 
 
 class RackClass(NamedTuple):
-    """Racks of a site that may draw as much as each other, and what each draws today."""
+    """Racks of a site with the same limit, and what each draws today."""
 
     site: Site
     limit_kw: float
@@ -30,17 +30,17 @@ class RackClass(NamedTuple):
 
 
 class Racks(ComputedLayer):
-    """What racks draw, were all nodes put in the racks there are."""
+    """Power draw of racks if all nodes went into the existing racks."""
 
     cause_rank = 22
     grows_with = ("nodes",)
-    needs = "racks, or `nodes_per_rack` of pools"
+    needs = "`[[rack]]` entries, or `nodes_per_rack` for pools"
     lead_times = ("rack-power", "rack")
     cooled: bool
-    """Whether it has the racks whose limit is that of a class of cooling, or the others."""
+    """Whether it covers the racks that are limited by cooling, or the others."""
 
     def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
-        """Return a law for the racks of each site and limit."""
+        """Return a constraint for the racks of each site and limit."""
         usual = [cooling.rack_kw_max for cooling in state.inputs.fleet.catalogue.cooling]
         for racks in state.once(rack_classes):
             if (racks.limit_kw in usual) is self.cooled:
@@ -55,11 +55,9 @@ class Racks(ComputedLayer):
             return total * grown_by(axis, "nodes", factor)
 
         def symptom(factor: float) -> str:
-            what = "their cooling carries" if self.cooled else "they may draw"
+            what = "rack cooling" if self.cooled else "rack power"
             each = drawn(factor) / there
-            return (
-                f"{count(there, 'rack')} of {site.id} draw {each:,.1f} of the {limit:g} kW {what}"
-            )
+            return f"{what} in {site.id}: {each:,.1f} of {limit:g} kW, {count(there, 'rack')}"
 
         def relieve(multiple: float) -> list[Relief]:
             return [*self._denser(state, racks, multiple), self._more(state, racks, multiple)]
@@ -69,7 +67,7 @@ class Racks(ComputedLayer):
         return self.constraint(resource, drawn, limit * there, evidence, symptom, relieve)
 
     def _denser(self, state: State, racks: RackClass, multiple: float) -> Iterable[Relief]:
-        """Yield racks that may draw more, as far as a class of cooling carries it."""
+        """Yield a higher rack limit, as far as a cooling class supports it."""
         site, limit, _ = racks
         classes = sorted(state.inputs.fleet.catalogue.cooling, key=lambda one: one.rack_kw_max)
         wanted = limit * multiple * NEARLY
@@ -79,14 +77,14 @@ class Racks(ComputedLayer):
         new = carrier.rack_kw_max if self.cooled else float(round_up_to(limit * multiple, 1))
 
         def apply(now: State) -> State:
-            # Racks that were added before are still there under the new limit.
+            # Racks that an earlier relief added are still there under the new limit.
             wide = now.capacity_scale(self.key(_resource(site, limit)))
             spec = _with_rack_limit(now.spec, site.id, limit, new)
             return scale_capacity(
                 with_relief(now, "rack-power", spec), self.key(_resource(site, new)), wide
             )
 
-        text = f"{new:g} kW a rack at {site.id} under {carrier.name} cooling, {limit:g} today"
+        text = f"raise racks in {site.id} to {new:g} kW: {carrier.name} cooling ({limit:g} today)"
         yield Relief("rack-power", text, None, lead_weeks(state, "rack-power"), apply)
 
     def _more(self, state: State, racks: RackClass, multiple: float) -> Relief:
@@ -97,23 +95,23 @@ class Racks(ComputedLayer):
         def apply(now: State) -> State:
             return scale_capacity(with_relief(now, "more-racks"), key, 1 + more / there)
 
-        text = f"spread the nodes over {count(more, 'rack')} more than the {there:,.0f} there are"
+        text = f"spread the nodes over {count(more, 'more rack')} ({there:,.0f} today)"
         return Relief("more-racks", text, None, lead_weeks(state, "rack"), apply)
 
 
 class RackPower(Racks):
-    """Racks with a limit of their own."""
+    """Racks with a power limit of their own."""
 
     name = "rack-power"
     breaks = "the nodes of a rack draw more than its `rack_kw`"
-    fixed_by = "racks that may draw more, or more racks"
+    fixed_by = "a higher limit per rack, or more racks"
     cooled = False
 
     def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
-        """Return the laws of racks; unknown where nobody said how full these are.
+        """Return the constraints of racks; unknown if the file does not say how full they are.
 
-        Racks that the file neither states nor fills are a guess made from their power: a
-        factor from that would only give the guess back.
+        Racks that the file does not describe are derived from their power limit: a factor computed
+        from that would only return the default.
         """
         if racks_unknown(state):
             return [self.unknown("racks")]
@@ -121,22 +119,22 @@ class RackPower(Racks):
 
 
 class Cooling(Racks):
-    """Racks whose limit is what their cooling carries."""
+    """Racks that are limited by their cooling."""
 
     name = "cooling"
-    breaks = "the nodes of a rack draw more than its class of cooling carries"
-    fixed_by = "a denser class of cooling, or more racks"
+    breaks = "the nodes of a rack draw more than its cooling class removes"
+    fixed_by = "a denser cooling class, or more racks"
     cooled = True
 
 
 def racks_unknown(state: State) -> bool:
-    """Return whether the file neither states racks nor how many nodes stand in one."""
+    """Return whether the file states neither racks nor nodes per rack."""
     spec = state.spec
     return not spec.racks and any("nodes_per_rack" in pool.defaulted for pool in spec.pools)
 
 
 def rack_classes(state: State) -> list[RackClass]:
-    """Return the racks that draw anything, by site and limit; none where racks are unknown."""
+    """Return the racks with power draw, by site and limit; none if racks are unknown."""
     if racks_unknown(state):
         return []
     spec, layout = state.spec, state.layout

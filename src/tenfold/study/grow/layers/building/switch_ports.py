@@ -1,7 +1,7 @@
-"""Switch ports: those that nodes want against those there are.
+"""Switch ports: ports that nodes need against ports available.
 
-Ports hold nodes until the fabric needs another layer of switches. A fabric that the file does not
-state is supposed to be what the fleet needs today, and so says little about more.
+A fabric takes nodes until it needs another tier of switches. A fabric that is not in the fleet file
+is sized for today's nodes by default, and so says little about growth.
 """
 
 from collections.abc import Iterable
@@ -12,6 +12,7 @@ from tenfold.model.fleet.spec import Fabric
 from tenfold.model.growth.growth import Axis, grown_by
 from tenfold.physics.fabric import FabricPlan
 from tenfold.physics.growth.breaking import STATED
+from tenfold.report.figures import count
 from tenfold.study.grow.layer import ComputedLayer, Constraint
 from tenfold.study.grow.layers.fabric.leaves import fabric_evidence
 from tenfold.study.grow.relief import Relief, lead_weeks, round_up_to, with_relief
@@ -19,19 +20,19 @@ from tenfold.study.grow.state import State, scale_capacity
 
 
 class SwitchPorts(ComputedLayer):
-    """Ports of each fabric, or those that the grow file says are free."""
+    """Ports of each fabric, or the free ports stated in the grow file."""
 
     name = "switch-ports"
-    breaks = "nodes want more ports than the switches have"
+    breaks = "nodes need more ports than the switches have"
     cause_rank = 10
     grows_with = ("nodes",)
-    needs = "a fabric that joins the nodes"
-    fixed_by = "switches, or another layer of them"
-    assumes = "a fabric that the file does not state has the switches that are usual"
+    needs = "a `[[fabric]]` that connects the nodes"
+    fixed_by = "more switches, or another switch tier"
+    assumes = "fabrics not in the fleet file have typical switches"
     lead_times = ("switch",)
 
     def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
-        """Return one law of all ports where those free are stated, else one for each fabric."""
+        """Return one constraint on all ports if the free ones are stated, else one per fabric."""
         free = state.grow.facility.ports_free
         if free is not None:
             return [self._free(state, axis, free)]
@@ -49,7 +50,7 @@ class SwitchPorts(ComputedLayer):
             return used * grown_by(axis, "nodes", factor)
 
         def symptom(factor: float) -> str:
-            return f"nodes want {demand(factor):,.0f} of {there:,} ports"
+            return f"switch ports: {demand(factor):,.0f} of {there:,} used"
 
         def relieve(multiple: float) -> list[Relief]:
             more = round_up_to(there * (multiple - 1), 1)
@@ -60,14 +61,14 @@ class SwitchPorts(ComputedLayer):
                     with_relief(now, "switches"), grow=replace(now.grow, facility=facility)
                 )
 
-            text = f"switches with {more:,} ports more"
+            text = f"add switches with {count(more, 'port')}"
             return [Relief("switches", text, None, lead_weeks(state, "switch"), plug)]
 
         return self.constraint("all fabrics", demand, float(there), STATED, symptom, relieve)
 
     def _fabric(self, state: State, axis: Axis, fabric: Fabric, plan: FabricPlan) -> Constraint:
         resource = f"fabric {fabric.id}"
-        # A larger fleet would be planned with more layers; the switches there are have theirs.
+        # A larger fleet would be planned with more switch tiers; the existing switches have theirs.
         there = next(one for one in state.inputs.fleet.layout.fabrics if one.name == fabric.id)
         most = there.nodes_max * state.capacity_scale(self.key(resource))
 
@@ -75,7 +76,7 @@ class SwitchPorts(ComputedLayer):
             return plan.nodes * grown_by(axis, "nodes", factor)
 
         def symptom(factor: float) -> str:
-            return f"{demand(factor):,.0f} nodes want ports of {fabric.id}, which has {most:,.0f}"
+            return f"node ports on {fabric.id}: {demand(factor):,.0f} of {most:,.0f} used"
 
         def relieve(_: float) -> list[Relief]:
             times = max(2, fabric.switch_ports // 2)
@@ -85,7 +86,7 @@ class SwitchPorts(ComputedLayer):
                     with_relief(now, "switch-layer"), self.key(resource), float(times)
                 )
 
-            text = f"another layer of switches above {fabric.id}: {times} times the nodes"
+            text = f"add a switch tier above {fabric.id} ({times}x the nodes)"
             return [Relief("switch-layer", text, None, lead_weeks(state, "switch"), add)]
 
         return self.constraint(

@@ -1,8 +1,8 @@
-"""Compute: GPU time asked for against what there is.
+"""GPU time: GPU time requested against GPU time available.
 
-Load is the work that arrived in the span of the history over what all GPUs could do in it. It
-knows neither packing nor failures, so it is the latest factor at which a line must form; runs
-tell how much earlier waits are too long. Larger jobs do the same work with less efficiency.
+Load is the work that arrived during the history over what all GPUs could do in that time. It
+ignores packing and failures, so it is the latest factor at which a queue must form; simulation
+shows how much earlier waits get too long. Larger jobs do the same work less efficiently.
 """
 
 from collections.abc import Iterable
@@ -21,20 +21,22 @@ class Compute(ComputedLayer):
     """The GPU time of all jobs over that of all GPUs."""
 
     name = "compute"
-    breaks = "jobs ask for more GPU time than there is"
+    title = "GPU time"
+    breaks = "jobs request more GPU time than the fleet has"
     cause_rank = 78
     grows_with = ("jobs", "job-size")
-    needs = "a history of jobs, or a mix"
-    fixed_by = "nodes"
+    needs = "`--jobs` or `--mix`"
+    fixed_by = "more nodes"
     assumes = ASSUMES
     lead_times = ("nodes",)
     always_listed = True
     shown_when_constant = False
 
     def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
-        """Return the law of load.
+        """Return the constraint on GPU time.
 
-        Nodes that come with their jobs are as full as before: there an unknown load hides nothing.
+        Nodes that grow together with their jobs are as full as before, so there an unknown load
+        is not reported.
         """
         if state.spec.gpus and state.once(work_by_size):
             return [self._load(state, axis)]
@@ -43,20 +45,20 @@ class Compute(ComputedLayer):
 
     def _load(self, state: State, axis: Axis) -> Constraint:
         works = state.once(work_by_size)
-        there = state.spec.gpus * span_s(state.inputs.jobs)
+        available = state.spec.gpus * span_s(state.inputs.jobs)
 
-        def asked(factor: float) -> float:
+        def requested(factor: float) -> float:
             larger = grown_by(axis, "job-size", factor)
             more = grown_by(axis, "jobs", factor) / grown_by(axis, "nodes", factor)
             return more * sum(one.gpu_s / one.efficiency(larger) for one in works)
 
         def symptom(factor: float) -> str:
-            return f"jobs ask for {asked(factor) / there:.0%} of the GPU time there is"
+            return f"jobs request {requested(factor) / available:.0%} of the GPU time available"
 
         return self.constraint(
             RESOURCE,
-            asked,
-            there,
+            requested,
+            available,
             work_evidence(state),
             symptom,
             lambda multiple: more_nodes(state, multiple),

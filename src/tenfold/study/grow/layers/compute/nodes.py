@@ -1,6 +1,6 @@
-"""Nodes: what relieves layers that want for GPUs, at the price of their pool.
+"""More nodes: the relief of layers short of GPUs, at the price of their pool.
 
-Nodes strain power, ports and floor as those there are.
+Added nodes load power, ports and floor like the existing ones.
 """
 
 from msgspec.structs import replace
@@ -14,11 +14,11 @@ from tenfold.study.grow.state import State
 
 NODES = "nodes"
 FACTOR_MOST = 64.0
-"""A fleet that would have to be larger than this is another fleet, and no relief."""
+"""Growing the fleet by more than this is a different fleet, not a relief."""
 
 
 def more_nodes(state: State, factor: float, pool: str = "") -> list[Relief]:
-    """Return at least so many times the nodes: of one pool, or of all by their pattern."""
+    """Return a relief to at least a multiple of the nodes, in one pool or in all pools."""
     if factor > FACTOR_MOST:
         return []
     grown = _grown(state.spec, factor, pool)
@@ -29,17 +29,17 @@ def more_nodes(state: State, factor: float, pool: str = "") -> list[Relief]:
     def apply(now: State) -> State:
         return with_relief(now, NODES, _grown(now.spec, factor, pool))
 
-    where = f"in pool {pool}" if pool else "by the pattern of the pools"
-    text = f"{count(more, 'node')} more, {where}"
+    where = f"to pool {pool}" if pool else "across the pools"
+    text = f"add {count(more, 'node')} {where}"
     return [Relief(NODES, text, _price(state.spec, grown), lead_weeks(state, NODES), apply)]
 
 
 def _grown(spec: FleetSpec, factor: float, pool: str) -> FleetSpec:
-    """Return a fleet of at least so many times the nodes."""
+    """Return a fleet with at least a multiple of the nodes."""
     if not pool:
         nodes = round_up_to(spec.nodes * factor, 1)
         return grown_fleet(spec, nodes / spec.nodes)
-    # The names of other pools stay taken, and pools without nodes are not grown.
+    # Node names of other pools stay reserved, and pools without nodes do not grow.
     kept = {one.id: one.nodes for one in spec.pools if one.id != pool}
     alone = tuple(replace(one, nodes=0) if one.id in kept else one for one in spec.pools)
     own = spec.nodes - sum(kept.values())
@@ -49,7 +49,7 @@ def _grown(spec: FleetSpec, factor: float, pool: str) -> FleetSpec:
 
 
 def _price(before: FleetSpec, after: FleetSpec) -> float | None:
-    """Return what the nodes more cost a month; None where a pool of them has no price."""
+    """Return what the added nodes cost a month; None if one of their pools has no price."""
     total = 0.0
     for old, new in zip(before.pools, after.pools, strict=True):
         if new.nodes == old.nodes:
@@ -61,7 +61,7 @@ def _price(before: FleetSpec, after: FleetSpec) -> float | None:
 
 
 def node_usd_per_month(spec: FleetSpec) -> float | None:
-    """Return what a node costs a month, on average; None where a pool has no price."""
+    """Return what a node costs a month, on average; None if a pool has no price."""
     if not spec.nodes or any(pool.price is None for pool in spec.pools):
         return None
     hourly = sum(
@@ -73,5 +73,5 @@ def node_usd_per_month(spec: FleetSpec) -> float | None:
 
 
 def _hourly(pool: Pool, micros: int) -> float:
-    """A price is of a GPU, and on a pool without GPUs of a node."""
+    """Prices are per GPU, and per node in a pool without GPUs."""
     return usd(micros) * (pool.gpus_per_node or 1)

@@ -1,8 +1,9 @@
-"""Serving: requests against what the GPUs of a pool answer within their promises.
+"""Serving: requests against what the GPUs of a pool can answer within their latency targets.
 
-Services of one pool share its GPUs, so each pool has one law over all of its services. What a
-replica answers is the planner's estimate of the best one that keeps its promise; part of a
-replica counts, for the factor is a real number. A most of replicas is a law of its own.
+Services of one pool share its GPUs, so each pool has one constraint over all of its services. The
+throughput of a replica is the planner's estimate for the best one that meets its targets;
+fractions of a replica count, as the factor is a real number. A replica limit is a constraint of
+its own.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,7 +35,7 @@ PLANS_KEPT = 64
 
 
 class Served(NamedTuple):
-    """A service with the replica that answers most requests a GPU."""
+    """A service with the replica of the highest throughput per GPU."""
 
     load: ServiceLoad
     pool: str
@@ -42,25 +43,25 @@ class Served(NamedTuple):
     replica: ServePlan
 
     def gpus(self, factor: float) -> float:
-        """Return the GPUs that so many times its requests keep busy."""
+        """Return the GPUs that a multiple of its requests keeps busy."""
         requests = self.load.qps * factor / self.replica.qps_per_replica_max
         return requests * self.replica.gpus_per_replica
 
 
 class Serving(ComputedLayer):
-    """Pools that serve, and services that may have so many replicas."""
+    """Pools with services, and services with a replica limit."""
 
     name = "serving"
-    breaks = "services keep more GPUs busy than their pool has, or want more than `replicas_most`"
+    breaks = "services need more GPUs than their pool has, or more replicas than `replicas_most`"
     cause_rank = 45
     grows_with = ("traffic",)
-    needs = "`[[service]]`s of the grow file"
-    fixed_by = "nodes in the pool, or more replicas"
+    needs = "`[[service]]` in the grow file"
+    fixed_by = "more nodes in the pool, or a higher replica limit"
     always_listed = True
     shown_when_constant = False
 
     def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
-        """Return services that cannot be judged, then pools, then services with a most."""
+        """Return services that cannot be evaluated, then pools, then services with a limit."""
         if not state.grow.services:
             return [self.unknown("services")]
         targets = serve_targets(state.fleet)
@@ -86,14 +87,14 @@ class Serving(ComputedLayer):
         resource = _resource(load)
         if load.ttft_s is None or load.tpot_s is None:
             key = "ttft_s" if load.ttft_s is None else "tpot_s"
-            return self.unknown(resource, f"`{key}` of service `{load.name}`")
+            return self.unknown(resource, f"`{key}` for service `{load.name}`")
         fit = [target for target in targets if load.pool in ("", target.pool)]
         if not fit:
             return self.unknown(resource, f"a `pool` with known GPUs for service `{load.name}`")
         target = max(fit, key=lambda one: one.gpus)
         service = ServiceDemand(
             model=load.model,
-            # The least load: what one replica answers does not depend on it, and all plans fit.
+            # A minimal load: replica throughput does not depend on it, and all plans fit.
             qps=1e-3,
             input_tokens=load.input_tokens,
             output_tokens=load.output_tokens,
@@ -104,7 +105,7 @@ class Serving(ComputedLayer):
         request = ServeRequest(service=service, shape=shape)
         best = _best(encode((request, target)))
         if best is None:
-            said = f"no replica on pool {target.pool} keeps the promise of {load.name}"
+            said = f"no replica on pool {target.pool} meets the latency targets of {load.name}"
             return self.constraint(resource, lambda _: inf, 1.0, DEFAULTED, lambda _: said)
         return Served(load, target.pool, target.gpus, best)
 
@@ -119,7 +120,7 @@ class Serving(ComputedLayer):
         def symptom(factor: float) -> str:
             names = ", ".join(one.load.name for one in served)
             share = demand(factor) / there
-            return f"{names} keep {share:.0%} of the {there:,} GPUs of pool {pool} busy"
+            return f"{names}: {share:.0%} of the {there:,} GPUs in pool {pool} busy"
 
         return self.constraint(
             f"pool {pool}",
@@ -137,7 +138,7 @@ class Serving(ComputedLayer):
             return load.qps * grown_by(axis, "traffic", factor) / each
 
         def symptom(factor: float) -> str:
-            return f"{load.name} wants {demand(factor):,.1f} replicas of at most {most:,}"
+            return f"{load.name} needs {demand(factor):,.1f} replicas (limit {most:,})"
 
         def relieve(multiple: float) -> list[Relief]:
             return [_more_replicas(load, most, multiple)]
@@ -151,9 +152,9 @@ def _resource(load: ServiceLoad) -> str:
 
 @lru_cache(maxsize=256)
 def _best(asked: bytes) -> ServePlan | None:
-    """Return the replica that answers most requests a GPU, or None where none keeps its promise.
+    """Return the replica of the highest throughput per GPU, or None if none meets its targets.
 
-    The planner takes a second and is asked the same at every step of a ladder.
+    Cached: the planner takes a second and gets the same request at every step of an analysis.
     """
     request, target = decode(asked, type=tuple[ServeRequest, ServeTarget])
     answer = plan_serve(request, [target], keep=PLANS_KEPT)
@@ -172,5 +173,5 @@ def _more_replicas(load: ServiceLoad, most: int, multiple: float) -> Relief:
         )
         return replace(with_relief(now, "replicas"), grow=replace(now.grow, services=services))
 
-    text = f"let {load.name} have {wanted:,} replicas, {most:,} today"
+    text = f"raise the replica limit of {load.name} to {wanted:,} ({most:,} today)"
     return Relief("replicas", text, 0.0, 0.0, apply)

@@ -1,4 +1,4 @@
-"""The work of a history, by size and profile, and how its efficiency runs with the size of jobs."""
+"""The work of a history by job size and profile, and how efficiency falls with job size."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -9,26 +9,26 @@ from tenfold.physics.scaling import efficiency_at
 from tenfold.study.grow.history import gpu_time
 from tenfold.study.grow.state import State
 
-ASSUMES = "work is that of a history without starts, of a mix, or of the model expected"
+ASSUMES = "the workload comes from a history without start times, a mix, or the expected model"
 Scaling = Sequence[tuple[int, float]]
 
 
 class WorkBySize(NamedTuple):
-    """GPU time of jobs of one size, and how their efficiency runs with it."""
+    """GPU time of jobs of one size, and how their efficiency scales."""
 
     gpus: float
     gpu_s: float
     scaling: Scaling
 
     def efficiency(self, factor: float) -> float:
-        """Return the efficiency at so many times the GPUs, over that of today."""
+        """Return the efficiency at a multiple of the GPUs, relative to today."""
         return efficiency_at(self.scaling, self.gpus * factor) / efficiency_at(
             self.scaling, self.gpus
         )
 
 
 def work_by_size(state: State, profile: str | None = None) -> list[WorkBySize]:
-    """Return the GPU time of the history by size and profile."""
+    """Return the GPU time of the history by job size and profile."""
     profiles = state.inputs.profiles
     return [
         WorkBySize(kind.gpus, seconds, falling(known.scaling if known else ()))

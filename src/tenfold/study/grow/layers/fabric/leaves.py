@@ -1,4 +1,4 @@
-"""Leaves and pods of a fabric: what hangs below one uplink, and what the uplink carries."""
+"""Leaves and pods of a fabric: GPUs below one uplink, and the bandwidth of that uplink."""
 
 from typing import NamedTuple
 
@@ -11,16 +11,16 @@ from tenfold.study.grow.state import State
 
 
 class Unit(NamedTuple):
-    """What hangs below one uplink, in GPUs, and what the uplink carries."""
+    """GPUs below one uplink, and the bandwidth of the uplink."""
 
     gpus: float
     up_bytes_per_s: float
 
 
 def leaf_units(state: State, place: int) -> list[Unit]:
-    """Return the leaves of a fabric, alike ones once.
+    """Return the distinct leaves of a fabric.
 
-    Switches of a dragonfly group are joined each to each: only the group's links bind.
+    Switches of a dragonfly group are fully connected: only the links of the group are a limit.
     """
     plan = state.layout.fabrics[place]
     if plan.kind == "dragonfly" or plan.leaves == 1:
@@ -30,7 +30,7 @@ def leaf_units(state: State, place: int) -> list[Unit]:
 
 
 def pod_units(state: State, place: int) -> list[Unit]:
-    """Return the pods of a fabric, or the groups of a dragonfly, alike ones once."""
+    """Return the distinct pods of a fabric, or groups of a dragonfly."""
     plan = state.layout.fabrics[place]
     if plan.pods == 1:
         return []
@@ -43,7 +43,7 @@ def pod_units(state: State, place: int) -> list[Unit]:
 
 
 def leaf_up(plan: FabricPlan) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return what leaves each leaf: built for a full leaf, and for more where one is crowded."""
+    """Return the uplink bandwidth of each leaf: for a full leaf, or more if it is overfull."""
     return np.maximum(plan.leaf_up, plan.leaf_hosts / plan.oversubscription)
 
 
@@ -56,7 +56,7 @@ def _leaf_gpus(state: State, place: int) -> list[float]:
 
 
 def line_bytes_per_s(state: State, fabric: Fabric) -> float:
-    """Return what a GPU of the slowest node can send; 0 where no GPU hangs on the fabric."""
+    """Return what a GPU of the slowest node can send; 0 if the fabric has no GPUs."""
     rates = [
         pool.nics_per_node * pool.nic_bandwidth / pool.gpus_per_node
         for pool in state.spec.pools

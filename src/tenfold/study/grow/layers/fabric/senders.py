@@ -1,8 +1,8 @@
-"""Who sends between nodes: gangs of the history by size, with what their profiles send.
+"""Traffic between nodes: gangs of the history by size, with the traffic of their profiles.
 
-Without a profile that sends anything the model that the fleet expects stands in, laid out as
-the planner would; that is an assumption. Gangs are packed: one that fits under a switch
-crosses nothing above it. What a policy that scatters gangs adds to that is for runs to tell.
+Without profiles that send anything, the expected model is used, laid out by the planner; that is
+an assumption. Gangs are packed: one that fits under a switch crosses nothing above it. Simulation
+shows what a policy that scatters gangs adds.
 """
 
 from collections.abc import Sequence
@@ -18,40 +18,40 @@ from tenfold.study.grow.layers.fabric.leaves import line_bytes_per_s
 from tenfold.study.grow.state import State
 from tenfold.study.plan.traffic import crossing_parts
 
-ASSUMES = "the fabric is the usual one, or jobs are those of a mix or of the model expected"
+ASSUMES = "a typical fabric, or jobs of a mix or of the expected model"
 NO_SENDERS = (
-    "`network_gbps_per_gpu` and `network_share` in profiles of jobs, or `model` under `[expects]`"
+    "`network_gbps_per_gpu` and `network_share` in `--profiles`, or `model` under `[expects]`"
 )
 
 
 class Gang(Struct, frozen=True, kw_only=True):
-    """Gangs of one size that send alike."""
+    """Gangs of one size with the same traffic."""
 
     gpus: float
     running: float
-    """GPUs of such gangs that run, on average."""
+    """GPUs of such gangs running, on average."""
     bytes_per_s_per_gpu: float
-    """What each sends while it communicates; 0 where it does not."""
+    """What each GPU sends while it communicates; 0 if it does not."""
     share: float
-    """Part of a step that is communication between nodes."""
+    """Share of a step spent in communication between nodes."""
 
 
 class Senders(Struct, frozen=True, kw_only=True):
-    """The gangs on one fabric, those that send nothing among them."""
+    """The gangs on one fabric, including those without traffic."""
 
     gangs: tuple[Gang, ...]
     load: float
-    """GPUs in use over those there are."""
+    """GPUs in use over GPUs available."""
     evidence: Evidence
 
     @property
     def running(self) -> float:
-        """GPUs that run, on average."""
+        """GPUs running, on average."""
         return sum(gang.running for gang in self.gangs)
 
 
 class CrossedFabric(NamedTuple):
-    """A fabric with more than one leaf, and who sends over it; None where nobody says."""
+    """A fabric with more than one leaf, and its traffic; None if unknown."""
 
     place: int
     fabric: Fabric
@@ -71,7 +71,7 @@ def crossed_fabrics(state: State) -> list[CrossedFabric]:
 
 
 def senders_on(state: State, fabric: Fabric, history: History | None) -> Senders | None:
-    """Return who sends over a fabric, or None where nobody says."""
+    """Return the traffic on a fabric, or None if unknown."""
     recorded = None if history is None else _recorded(state, fabric, history)
     return recorded or _expected(state, fabric)
 
@@ -106,7 +106,7 @@ def _may_run(kind: JobKind, parts: Sequence[str | None]) -> bool:
 
 
 def _expected(state: State, fabric: Fabric) -> Senders | None:
-    """Return the model expected: all GPUs run it, in jobs of the size that most time goes to."""
+    """Return the expected model on all GPUs, in jobs of the size that takes most GPU time."""
     design = state.expected.design
     if design is None or design.curve is None or not design.curve.points:
         return None
@@ -119,7 +119,7 @@ def _expected(state: State, fabric: Fabric) -> Senders | None:
     gang = Gang(
         gpus=gpus,
         running=float(design.gpus_today),
-        # The planner times collectives at this part of the line rate.
+        # The planner times collectives at this share of the line rate.
         bytes_per_s_per_gpu=design.target.nic_bytes_per_s * float(filled.entry.start.profile.nic),
         share=across_s / point.step_s,
     )
@@ -127,10 +127,10 @@ def _expected(state: State, fabric: Fabric) -> Senders | None:
 
 
 def stall_weight(share: float, limit: float) -> float:
-    """Return 1 over how many times its capacity may be wanted before steps stall too long.
+    """Return 1 over the overload at which steps stall for longer than `limit` of their time.
 
-    A step of which the part `s` communicates grows by `s` times what is wanted too much, and
-    no more than `limit` of it may be that growth.
+    A step with a share `s` of communication gets longer by `s` times the excess demand, and that
+    may be at most `limit` of it.
     """
     if share <= 0.0 or limit >= 1.0:
         return 0.0

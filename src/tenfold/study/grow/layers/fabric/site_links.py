@@ -1,8 +1,8 @@
-"""Site links: what jobs read and save on tiers of another site against what links carry.
+"""Site links: what jobs read and write on tiers of another site against the link bandwidth.
 
-A tier with GPUs beside it is read by those. One at a site without GPUs is read from afar, by
-all sites that have any, as far as their GPUs go; that is known only where there is one such
-site. Copies of datasets are not counted: nobody says how often they are made.
+A tier at a site with GPUs is used by those. One at a site without GPUs is used remotely by all
+sites with GPUs, in proportion to their GPUs; that is certain only if there is one such site.
+Dataset copies are not counted, because their frequency is not known.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ from tenfold.study.grow.state import State
 
 
 class RemoteTraffic(NamedTuple):
-    """What one site draws from a tier of another, each way."""
+    """Traffic between one site and a tier of another, each way."""
 
     tier: Tier
     site: SiteId
@@ -34,14 +34,14 @@ class RemoteTraffic(NamedTuple):
 
 
 class LinkLoad(Struct, frozen=True, kw_only=True):
-    """What is carried over one link today, each way, and how well that is known."""
+    """Traffic on one link today, each way, and how well it is known."""
 
     towards: tuple[float, float] = (0.0, 0.0)
     evidence: Evidence = STATED
 
     @property
     def bytes_per_s(self) -> float:
-        """The busier way: links carry both at once."""
+        """The busier direction: links are full duplex."""
         return max(self.towards)
 
 
@@ -49,15 +49,16 @@ class SiteLinks(ComputedLayer):
     """Links between sites that jobs are known to use."""
 
     name = "site-links"
-    breaks = "jobs read and save more over a link between sites than its `gbps`"
+    title = "Site-to-site links"
+    breaks = "jobs read and write more over a link between sites than its `gbps`"
     cause_rank = 25
     grows_with = ("data", "jobs", "nodes")
-    needs = "a table of measured usage with the layer `site-links`, or `tier` in profiles of jobs"
-    fixed_by = "a wider link"
-    assumes = "tiers without GPUs beside them are read by all GPUs alike"
+    needs = "`--measured` with the layer `site-links`, or `tier` in `--profiles`"
+    fixed_by = "a faster link"
+    assumes = "tiers at sites without GPUs are read by all GPUs equally"
 
     def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
-        """Return one law for each link that jobs are known to use; else what would tell."""
+        """Return one constraint for each link in known use; else the missing input."""
         links, history = state.spec.links, state.once(history_of)
         if not links:
             return []
@@ -78,8 +79,7 @@ class SiteLinks(ComputedLayer):
 
         def symptom(factor: float) -> str:
             return (
-                f"jobs want {rate_bytes(demand(factor))} over the link of {link.a} and {link.b}, "
-                f"which carries {rate_bytes(carried)}"
+                f"link {link.a} - {link.b}: {rate_bytes(demand(factor))} of {rate_bytes(carried)}"
             )
 
         def relieve(multiple: float) -> list[Relief]:
@@ -99,12 +99,12 @@ def _wider(state: State, link: SiteLink, multiple: float) -> Relief:
         return with_relief(now, "link", replace(now.spec, links=links))
 
     old, new = rate_bytes(float(link.bandwidth)), rate_bytes(float(wanted))
-    text = f"{new} between {link.a} and {link.b}, {old} today"
+    text = f"upgrade the link {link.a} - {link.b} to {new} ({old} today)"
     return Relief("link", text, None, lead_weeks(state, "link"), apply)
 
 
 def _remote_traffic(state: State, history: History) -> list[RemoteTraffic]:
-    """Return what sites draw from tiers that have no GPUs beside them, on average."""
+    """Return the mean traffic of sites with tiers at sites without GPUs."""
     gpus: dict[SiteId, int] = {}
     for pool in state.spec.pools:
         if pool.gpus:
@@ -121,7 +121,7 @@ def _remote_traffic(state: State, history: History) -> list[RemoteTraffic]:
 
 
 def _drawn(state: State, history: History) -> dict[str, tuple[float, float]]:
-    """Return bytes a second read from each tier and saved to it."""
+    """Return bytes per second read from each tier and written to it."""
     drawn: dict[str, tuple[float, float]] = {}
     for kind, running in history.running.items():
         profile = state.inputs.profiles.get(kind.profile)
@@ -139,7 +139,7 @@ def _drawn(state: State, history: History) -> dict[str, tuple[float, float]]:
 
 
 def _link_loads(state: State, remote: Sequence[RemoteTraffic]) -> dict[int, LinkLoad]:
-    """Return what is carried over each link, by its place in the file."""
+    """Return the load on each link, by its position in the file."""
     spec, found = state.spec, dict[int, LinkLoad]()
     sites = {one.site for one in remote}
     evidence = ASSUMED if len(sites) > 1 or state.inputs.mix else STATED

@@ -1,7 +1,6 @@
-"""Fabric spine: what all gangs send above their leaves against what the spines carry.
+"""Fabric spine: traffic of all gangs above their leaves against the spine bandwidth.
 
-Spines are shared by all, so they feel everything that runs. They stay as they are when nodes and
-their leaves are added.
+Spines are shared by everything that runs. They stay as they are when nodes and leaves are added.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,15 +32,16 @@ class FabricSpine(ComputedLayer):
     """The spines of each fabric with several leaves; a dragonfly has none."""
 
     name = "fabric-spine"
+    title = "Spine bandwidth"
     breaks = "traffic between leaves slows steps by more than `stall_share_most`"
     cause_rank = 27
     grows_with = ("jobs", "job-size", "nodes")
-    needs = f"`spines` of fabrics, and {NO_SENDERS}"
-    fixed_by = "spines"
+    needs = f"`spines` for fabrics, and {NO_SENDERS}"
+    fixed_by = "more spine switches"
     assumes = ASSUMES
 
     def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
-        """Return a law for the spines of each fabric."""
+        """Return a constraint for the spines of each fabric."""
         for crossed in state.once(crossed_fabrics):
             fabric, senders = crossed.fabric, crossed.senders
             if senders is None:
@@ -59,8 +59,8 @@ class FabricSpine(ComputedLayer):
         fabric, line = crossed.fabric, crossed.line_bytes_per_s
         resource = f"fabric {fabric.id}"
         if fabric.spines is None:
-            # As many as the leaves need is what is supposed: a factor would give that back.
-            return self.unknown(resource, f"`spines` of fabric `{fabric.id}`")
+            # The default is as many as the leaves need: a factor would only return the default.
+            return self.unknown(resource, f"`spines` for fabric `{fabric.id}`")
         there = next(one for one in state.inputs.fleet.layout.fabrics if one.name == fabric.id)
         carried = spine_bytes_per_s(fabric, there) * state.capacity_scale(self.key(resource))
         running = running_growth(axis, senders.load)
@@ -80,8 +80,8 @@ class FabricSpine(ComputedLayer):
         def symptom(factor: float) -> str:
             slower = share * max(0.0, demand(factor) / carried - 1.0)
             return (
-                f"jobs want {rate_bytes(demand(factor))} of the spines of {fabric.id}, which carry "
-                f"{rate_bytes(carried)}: {slower:.0%} slower"
+                f"spine traffic on {fabric.id}: {rate_bytes(demand(factor))} of "
+                f"{rate_bytes(carried)}; jobs run {slower:.0%} slower"
             )
 
         return self.constraint(
@@ -104,7 +104,7 @@ def _more_spines(state: State, fabric: Fabric, multiple: float) -> Relief:
         )
         return with_relief(now, "spines", replace(now.spec, fabrics=fabrics))
 
-    text = f"{count(wanted - spines, 'spine')} more in {fabric.id}, {spines:,} today"
+    text = f"add {count(wanted - spines, 'spine')} to {fabric.id} ({spines:,} today)"
     return Relief("spines", text, None, lead_weeks(state, "switch"), apply)
 
 
@@ -114,7 +114,7 @@ def _mean_share(gangs: Sequence[Gang]) -> float:
 
 
 def spine_bytes_per_s(fabric: Fabric, plan: FabricPlan) -> float:
-    """Return what all spines take from leaves: every port, or half where pods have cores above."""
+    """Return the bandwidth of all spines: every port, or half of them if cores are above."""
     down = fabric.switch_ports if plan.pods == 1 else fabric.switch_ports // 2
     uplinks = plan.nodes_per_leaf * plan.rails / plan.oversubscription
     port = float(plan.leaf_up.max()) / uplinks

@@ -1,8 +1,8 @@
-"""Fabric uplinks: what gangs send out of a leaf or a pod against what its uplinks carry.
+"""Fabric uplinks: traffic of gangs out of a leaf or a pod against the uplink bandwidth.
 
-An uplink is its leaf's own, so more jobs or more nodes do not crowd it; larger gangs do, for more
-of their traffic leaves the leaf. Too little only stretches the part of a step that communicates:
-the layer counts as broken where that costs more than the share of time that steps may stall.
+Each leaf has its own uplinks, so more jobs or nodes do not load them; larger gangs do, because more
+of their traffic leaves the leaf. A shortage only stretches the communication part of a step: the
+layer counts as broken if that costs more than the allowed share of time.
 """
 
 from collections.abc import Iterable, Sequence
@@ -38,7 +38,7 @@ LEAVES, PODS = "leaves", "pods"
 
 
 class UplinkDemand(NamedTuple):
-    """What gangs of one size want of the uplink that is shortest for them."""
+    """Demand of gangs of one size on the uplink that is tightest for them."""
 
     utilisation: float
     gpus: float
@@ -51,6 +51,7 @@ class FabricUplinks(ComputedLayer):
     """Uplinks of leaves, and of pods or groups where a fabric has them."""
 
     name = "fabric-uplinks"
+    title = "Uplink bandwidth"
     breaks = "traffic out of a leaf or pod slows steps by more than `stall_share_most`"
     cause_rank = 26
     grows_with = ("job-size",)
@@ -60,7 +61,7 @@ class FabricUplinks(ComputedLayer):
     always_listed = True
 
     def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
-        """Return a law for the leaves and one for the pods of each fabric with several leaves."""
+        """Return a constraint for leaves and one for pods of each fabric with several leaves."""
         for crossed in state.once(crossed_fabrics):
             fabric, place, senders = crossed.fabric, crossed.place, crossed.senders
             if senders is None:
@@ -105,11 +106,11 @@ class FabricUplinks(ComputedLayer):
             want = worst(factor)
             one = "leaf" if below == LEAVES else "pod"
             if not want.bytes_per_s:
-                return f"jobs stay under one {one} of {fabric.id} each"
+                return f"every job fits under one {one} of {fabric.id}"
             out, there = rate_bytes(want.bytes_per_s), rate_bytes(want.up_bytes_per_s)
             return (
-                f"jobs of {want.gpus:,.0f} GPUs want {out} out of a {one} of "
-                f"{fabric.id}, which has {there}: {want.slower:.0%} slower"
+                f"uplink traffic per {one} of {fabric.id}: {out} of {there}; "
+                f"jobs of {want.gpus:,.0f} GPUs run {want.slower:.0%} slower"
             )
 
         def relieve(multiple: float) -> list[Relief]:
@@ -121,7 +122,7 @@ class FabricUplinks(ComputedLayer):
         )
 
     def _wider(self, state: State, fabric: Fabric, below: str, multiple: float) -> Relief:
-        """Uplinks block less, as far as that goes; beyond that there are so many times of them."""
+        """Lower the oversubscription to 1:1 if that is enough; beyond that add uplinks."""
         ratio = fabric.core_oversubscription if below == PODS else fabric.oversubscription
         new = max(1.0, ratio / round_up_digits(multiple))
         left = multiple * new / ratio
@@ -135,19 +136,19 @@ class FabricUplinks(ComputedLayer):
                 now = part.apply(now)
             return scale_capacity(with_relief(now, "uplinks"), key, wide)
 
-        more = f"{wide:g} times the uplinks of {below}"
+        more = f"{wide:g}x the uplinks of {below} in {fabric.id}"
         text = "; ".join([*(part.sentence for part in made), more])
-        return Relief("uplinks", f"{text} of {fabric.id}", None, lead_weeks(state, "switch"), apply)
+        return Relief("uplinks", text, None, lead_weeks(state, "switch"), apply)
 
 
 def reduced_oversubscription(
     state: State, fabric: Fabric, ratio: float, below: str = LEAVES
 ) -> Relief:
-    """Return a fabric of which what enters a leaf or pod is at most so many times what leaves."""
+    """Return a relief that lowers the oversubscription of leaves or pods to a ratio."""
     core = below == PODS
     old = fabric.core_oversubscription if core else fabric.oversubscription
     plan = next(one for one in state.layout.fabrics if one.name == fabric.id)
-    # More uplinks do not take ports from nodes: leaves and pods stay as large as they are.
+    # More uplinks do not take ports from nodes: leaves and pods keep their size.
     sized = replace(fabric, nodes_per_leaf=plan.nodes_per_leaf, leaves_per_pod=plan.leaves_per_pod)
     wider = (
         replace(sized, core_oversubscription=ratio)
@@ -159,18 +160,19 @@ def reduced_oversubscription(
         fabrics = tuple(wider if one.id == fabric.id else one for one in now.spec.fabrics)
         return with_relief(now, "uplinks", replace(now.spec, fabrics=fabrics))
 
-    how = "non-blocking" if ratio <= 1 else f"{ratio:.3g} to 1"
-    text = f"uplinks of {below} of {fabric.id} {how}, {old:g} to 1 today"
+    which = "pod" if core else "leaf"
+    ratios = f"{max(ratio, 1.0):.3g}:1 ({old:g}:1 today)"
+    text = f"lower the oversubscription of {which} uplinks in {fabric.id} to {ratios}"
     return Relief("uplinks", text, None, lead_weeks(state, "switch"), apply)
 
 
 def _wanted(
     gang: Gang, gpus: float, units: Sequence[Unit], line: float, wide: float, limit: float
 ) -> UplinkDemand:
-    """Return what gangs of so many GPUs want of the uplink that is shortest for them.
+    """Return the demand of gangs of a size on the uplink that is tightest for them.
 
-    Partners are spread evenly over a gang, so `g` of its `n` GPUs below one uplink send the
-    part `1 - g / n` of their traffic over it.
+    Traffic is spread evenly over a gang, so `g` of its `n` GPUs below one uplink send the share
+    `1 - g / n` of their traffic over it.
     """
     rate = min(gang.bytes_per_s_per_gpu, line)
     best = UplinkDemand(0.0, gpus, 0.0, units[0].up_bytes_per_s * wide, 0.0)
@@ -185,9 +187,9 @@ def _wanted(
 
 
 def _held(found: Sequence[tuple[UplinkDemand, float]], least: float) -> UplinkDemand:
-    """Return what gangs with at least so many running GPUs want, or more.
+    """Return the demand that gangs with at least `least` running GPUs reach or exceed.
 
-    Gangs with fewer cannot make the fleet lose more than the limit, whatever befalls them.
+    Gangs with fewer cannot cost the fleet more than the limit.
     """
     ordered = sorted(found, key=lambda one: -one[0].utilisation)
     running = 0.0

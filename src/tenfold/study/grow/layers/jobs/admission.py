@@ -1,9 +1,9 @@
-"""Admission: jobs that arrive in a queue against those that its controller starts.
+"""Job admission: jobs that arrive in a queue against jobs that its controller starts.
 
-GPUs may idle while jobs wait for a controller that looks at too few of them. The busiest queue
-decides: a mean over queues hides the one that is deep. Arrivals are those of the history, or
-what was measured of a queue; measured arrivals have this layer and no limit, for the limit is
-what the controller is set to. What is in line is measured as the resource `depth`.
+GPUs may idle while jobs wait for a controller that examines too few of them. The busiest queue
+counts: a mean over queues hides the deep one. Arrivals come from the history or from measurements
+of a queue; measured arrivals have this layer and no limit, because the limit is the controller's
+setting. The queue depth is measured as the resource `depth`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,19 +19,19 @@ from tenfold.model.units import SECOND
 from tenfold.physics.growth.admission import backlog_wait_s, starts_per_s
 from tenfold.physics.growth.breaking import ASSUMED, STATED, Evidence, weakest
 from tenfold.physics.growth.usage import fit_usage, usage_at
-from tenfold.study.grow.layer import ComputedLayer, Constraint
+from tenfold.study.grow.layer import ComputedLayer, Constraint, figure
 from tenfold.study.grow.relief import NEARLY, Relief, with_relief
 from tenfold.study.grow.state import State, scale_capacity
 
 NAME = "admission"
 DEPTH = "depth"
 OBSERVED = Evidence("published", 0.15)
-"""A share of jobs that were admitted is as good as the hours over which it was counted."""
+"""An admitted share is only as good as the hours over which it was counted."""
 _UNIT_S = {"s": 1.0, "sec": 1.0, "second": 1.0, "min": 60.0, "minute": 60.0, "h": 3600.0}
 
 
 class Arrivals(NamedTuple):
-    """Jobs a second that arrive in one queue, and how many are in line already."""
+    """Jobs per second that arrive in one queue, and how many are queued already."""
 
     queue: str
     per_s: Callable[[float], float]
@@ -43,17 +43,18 @@ class Admission(ComputedLayer):
     """Each controller, by the queue that it names or by the busiest."""
 
     name = NAME
+    title = "Job admission"
     breaks = "jobs arrive faster than a controller admits them"
     cause_rank = 60
     grows_with = ("jobs",)
-    needs = "a `[[controller]]` of the grow file, or a slurm.conf as `--policy`"
-    fixed_by = "settings of the controller, Tenfold's own loop, or several controllers"
-    assumes = "jobs arrive as a mix of the facts has them"
+    needs = "`[[controller]]` in the grow file, or a slurm.conf as `--policy`"
+    fixed_by = "controller settings, Tenfold's own scheduler, or more controllers"
+    assumes = "jobs arrive as in the workload mix"
     always_listed = True
     shown_when_constant = False
 
     def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
-        """Return one law for each controller."""
+        """Return one constraint for each controller."""
         controllers = _controllers(state)
         if not controllers:
             return [self.unknown("controller")]
@@ -69,7 +70,7 @@ class Admission(ComputedLayer):
             return self.unknown(resource, rate.why.removeprefix("needs "))
         if arrivals is None:
             whose = f"queue `{controller.queue}`" if controller.queue else "its queues"
-            return self.unknown(resource, f"a history of jobs, or measured arrivals in {whose}")
+            return self.unknown(resource, f"a job history, or measured arrivals in {whose}")
         alone = rate.per_s
         per_s = alone * state.capacity_scale(self.key(resource))
 
@@ -89,7 +90,7 @@ class Admission(ComputedLayer):
     def _reliefs(
         self, state: State, resource: str, controller: Controller, rate: float, multiple: float
     ) -> Iterable[Relief]:
-        """Settings are free. Where no setting helps, the queue is parted among controllers."""
+        """Settings are free. If none helps, the queue is split across controllers."""
         slurm = state.policy.slurm if controller.kind == "slurm" else None
         needed = rate * multiple * NEARLY
         for one in _settings(controller, slurm, needed):
@@ -99,7 +100,7 @@ class Admission(ComputedLayer):
         yield self._split_queue(state, resource, multiple)
 
     def _split_queue(self, state: State, resource: str, multiple: float) -> Relief:
-        """What several controllers cost nobody states."""
+        """The price of more controllers is not known."""
         key = self.key(resource)
         there = max(1, round(state.capacity_scale(key)))
         parts = ceil(there * multiple * NEARLY)
@@ -107,12 +108,12 @@ class Admission(ComputedLayer):
         def apply(now: State) -> State:
             return scale_capacity(with_relief(now, "parted"), key, parts / there)
 
-        text = f"part the jobs of {resource} among {parts:,} controllers, {there:,} today"
+        text = f"split the jobs of {resource} across {parts:,} controllers ({there:,} today)"
         return Relief("parted", text, None, None, apply)
 
 
 def _controllers(state: State) -> tuple[Controller, ...]:
-    """Return those that the file states; else Slurm, where the history ran under it."""
+    """Return the controllers in the grow file; else Slurm, if the history ran under it."""
     stated = state.grow.controllers
     if stated or state.policy.slurm is None:
         return stated
@@ -123,18 +124,18 @@ def _symptom(arrivals: Arrivals, per_s: float) -> Callable[[float], str]:
     where = f"queue {arrivals.queue}" if arrivals.queue else "the queue"
 
     def symptom(factor: float) -> str:
-        come = arrivals.per_s(factor) * 60
-        said = f"{come:,.3g} jobs a minute arrive in {where}, which admits {per_s * 60:,.3g}"
+        arriving, admitted = figure(arrivals.per_s(factor) * 60), figure(per_s * 60)
+        said = f"{arriving} jobs/min arrive in {where}; it admits {admitted}"
         if not arrivals.depth:
             return said
         wait_s = backlog_wait_s(arrivals.per_s(factor), per_s, depth=arrivals.depth)
-        return f"{said}; {arrivals.depth:,.0f} in line wait {wait_s / 60:,.0f} min"
+        return f"{said}; {arrivals.depth:,.0f} queued jobs wait {wait_s / 60:,.0f} min"
 
     return symptom
 
 
 def _arrivals(state: State, axis: Axis, controller: Controller) -> Arrivals | None:
-    """Return the arrivals in a controller's queue: as measured, else as the history has them."""
+    """Return the arrivals in a controller's queue: as measured, else as in the history."""
     points = [point for point in state.inputs.measured if point.along(axis)]
     measured = _measured(points, controller)
     return measured or _recorded(state, axis, controller)
@@ -171,9 +172,9 @@ def _seconds(unit: str) -> float:
 
 
 def _recorded(state: State, axis: Axis, controller: Controller) -> Arrivals | None:
-    """Return the mean arrivals of the history: of all teams, or of one where queues part them.
+    """Return the mean arrivals of the history: of all teams, or of one with its own queue.
 
-    More teams of the same kinds bring queues of their own, so each of these stays as it is.
+    More teams of the same kind bring queues of their own, so each queue stays as it is.
     """
     jobs = state.inputs.jobs
     if not jobs:
@@ -198,7 +199,7 @@ def _recorded(state: State, axis: Axis, controller: Controller) -> Arrivals | No
 
 
 class _ChangedSettings(NamedTuple):
-    """A controller and a slurm.conf set otherwise, in words."""
+    """A controller and a slurm.conf with other settings, and those in words."""
 
     controller: Controller
     slurm: SlurmPolicy | None
@@ -208,23 +209,23 @@ class _ChangedSettings(NamedTuple):
 def _settings(
     controller: Controller, slurm: SlurmPolicy | None, needed: float
 ) -> Iterator[_ChangedSettings]:
-    """Yield settings that may reach a rate: more heads in a cycle, more starts in a pass."""
+    """Yield settings that may reach a rate: more jobs per cycle, more starts per pass."""
     if slurm is not None and slurm.jobs_started_max:
         yield _more_starts(controller, slurm, needed)
     if controller.cycles_per_min is not None:
         share = 1.0 if controller.admitted_share is None else controller.admitted_share
         heads = ceil(needed * 60 / controller.cycles_per_min / share * NEARLY)
-        # Kueue takes the head of every queue in a cycle: more heads are more queues.
-        what = "queues of one cohort" if controller.kind == "kueue" else "heads of a queue"
-        text = f"try {heads:,} {what} in each cycle, {controller.heads_per_cycle:,} today"
+        # Kueue tries the head of every queue in a cycle: more heads means more queues.
+        what = "queues of one cohort" if controller.kind == "kueue" else "jobs of a queue"
+        text = f"try {heads:,} {what} per cycle ({controller.heads_per_cycle:,} today)"
         yield _ChangedSettings(replace(controller, heads_per_cycle=heads), slurm, text)
 
 
 def _more_starts(controller: Controller, slurm: SlurmPolicy, needed: float) -> _ChangedSettings:
-    """The main pass alone reaches the rate; backfill, where there is one, starts more."""
+    """The main pass alone reaches the rate; backfill, if enabled, starts more."""
     period_s = max(1.0, slurm.interval_min_us / 1e6)
-    starts = ceil(needed * period_s * NEARLY)
-    text = f"`sched_max_job_start={starts}` in slurm.conf, {slurm.jobs_started_max:,} today"
+    starts, old = ceil(needed * period_s * NEARLY), slurm.jobs_started_max
+    text = f"set `sched_max_job_start={starts}` in slurm.conf ({old:,} today)"
     return _ChangedSettings(controller, replace(slurm, jobs_started_max=starts), text)
 
 
@@ -242,7 +243,7 @@ def _setting(old: Controller, new: _ChangedSettings) -> Relief:
 
 
 def _own_loop(state: State, resource: str, old: Controller, needed: float) -> Iterator[Relief]:
-    """Tenfold's own loop takes over where the file says what a job costs it, and that is enough."""
+    """Tenfold's own scheduler takes over if its stated cost per job is low enough."""
     own = [one for one in state.grow.controllers if one.kind == "tenfold"]
     if old.kind == "tenfold" or not any((starts_per_s(one).per_s or 0) >= needed for one in own):
         return
@@ -251,4 +252,6 @@ def _own_loop(state: State, resource: str, old: Controller, needed: float) -> It
         left = tuple(one for one in now.grow.controllers if one != old)
         return replace(with_relief(now, "own-loop"), grow=replace(now.grow, controllers=left))
 
-    yield Relief("own-loop", f"let Tenfold admit what {resource} admits", 0.0, 0.0, apply)
+    yield Relief(
+        "own-loop", f"admit the jobs of {resource} with Tenfold's own scheduler", 0.0, 0.0, apply
+    )

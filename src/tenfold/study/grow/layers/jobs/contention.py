@@ -1,4 +1,4 @@
-"""Contention: GPU time that jobs lose to each other on shared layers."""
+"""Contention: GPU time that jobs lose to each other on shared storage and links."""
 
 from tenfold.sim.measure.window_losses import CONTENTION
 from tenfold.study.grow.layer import Constraint
@@ -12,18 +12,19 @@ from tenfold.study.grow.state import State
 
 
 class Contention(SimulatedLayer):
-    """Time lost to neighbours, where profiles say what jobs share."""
+    """Time lost to other jobs, if profiles say what jobs share."""
 
     name = "contention"
     resource = "shared layers"
-    breaks = "neighbours on shared layers take more than `stall_share_most` of the GPU time held"
+    labels = (("shared layers", "Contention on shared storage and links"),)
+    breaks = "contention costs more than `stall_share_most` of the allocated GPU time"
     cause_rank = 50
-    needs = "a history of jobs, and profiles of them"
-    fixed_by = "another policy, shelves, or uplinks that do not block"
+    needs = "`--jobs` with `--profiles`"
+    fixed_by = "another policy, more storage shelves, or non-blocking uplinks"
     shows_slow_jobs = True
 
     def reading(self, state: State, runs: Runs) -> Reading | None:
-        """Read the time lost to neighbours."""
+        """Read the time lost to other jobs."""
         if not state.inputs.profiles:
             return None
         return Reading(
@@ -34,7 +35,7 @@ class Contention(SimulatedLayer):
 
 
 def _reliefs(constraint: Constraint, state: State, target: float) -> list[Relief]:
-    """A policy that packs gangs, uplinks that do not block, or shelves for what is read."""
+    """A policy that packs gangs, non-blocking uplinks, or shelves for the tiers read."""
     multiple = multiple_for(constraint, target)
     read = {one.traffic.tier: True for one in state.inputs.profiles.values()}
     return [

@@ -1,4 +1,4 @@
-"""Failures: GPU time that gangs lose with the nodes that fail under them."""
+"""Failures: GPU time that jobs lose when their nodes fail."""
 
 from msgspec.structs import replace
 
@@ -16,14 +16,16 @@ SAVES_LEAST_MIN = 5.0
 
 
 class Failures(SimulatedLayer):
-    """Time lost since the last save, where nodes fail in runs."""
+    """Time lost since the last checkpoint, if nodes fail in runs."""
 
     name = "failures"
+    title = "Time lost to failures"
+    labels = (("gangs", "Time lost to failures"),)
     resource = "gangs"
-    breaks = "failures of nodes take more than `lost_share_most` of the GPU time held"
+    breaks = "node failures cost more than `lost_share_most` of the allocated GPU time"
     cause_rank = 40
-    needs = "`--failures`: how often nodes fail, a preset or a trace; and a history of jobs"
-    fixed_by = "more frequent saves"
+    needs = "`--failures` and `--jobs` or `--mix`"
+    fixed_by = "more frequent checkpoints"
 
     def reading(self, state: State, runs: Runs) -> Reading | None:
         """Read the time lost to failures."""
@@ -37,7 +39,7 @@ class Failures(SimulatedLayer):
 
 
 def _saves(constraint: Constraint, state: State, target: float) -> list[Relief]:
-    """What is lost with a node is what was done since the last save, half of it on average."""
+    """A failure loses the work since the last checkpoint, half an interval on average."""
     usual = SimSettings().checkpoint_every_ms / MINUTE
     old = state.grow.operations.checkpoint_every_min or usual
     new = max(SAVES_LEAST_MIN, float(int(old / multiple_for(constraint, target))))
@@ -48,5 +50,5 @@ def _saves(constraint: Constraint, state: State, target: float) -> list[Relief]:
         operations = replace(now.grow.operations, checkpoint_every_min=new)
         return replace(with_relief(now, "saves"), grow=replace(now.grow, operations=operations))
 
-    text = f"save every {new:g} min, {old:g} today; what saves take is not counted in this"
+    text = f"checkpoint every {new:g} min ({old:g} today; checkpoint overhead not included)"
     return [Relief("saves", text, 0.0, 0.0, apply)]

@@ -1,4 +1,4 @@
-"""Fragmentation: GPUs that idle where no waiting job fits."""
+"""Fragmentation: GPUs that idle because no waiting job fits."""
 
 from tenfold.study.grow.layers.jobs.policy import shorter_waits
 from tenfold.study.grow.runs.layer import Reading, SimulatedLayer
@@ -11,9 +11,10 @@ class Fragmentation(SimulatedLayer):
 
     name = "fragmentation"
     resource = "nodes"
-    breaks = "more than `stranded_share_most` of the GPUs idle where no waiting job fits"
+    labels = (("nodes", "Fragmentation"),)
+    breaks = "more than `stranded_share_most` of the GPUs idle because no waiting job fits"
     cause_rank = 70
-    fixed_by = "another policy, or nodes"
+    fixed_by = "another policy, or more nodes"
     reports_missing_work = True
 
     def reading(self, state: State, runs: Runs) -> Reading:
@@ -21,6 +22,6 @@ class Fragmentation(SimulatedLayer):
         most = state.grow.limits.stranded_share_most
         return Reading(
             lambda one: one.stranded / most,
-            lambda one: f"{one.stranded:.0%} of the GPUs idle where no waiting job fits",
+            lambda one: f"{one.stranded:.0%} of the GPUs idle because no waiting job fits",
             lambda constraint, target: shorter_waits(constraint, state, target),
         )

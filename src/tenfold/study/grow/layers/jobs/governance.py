@@ -1,4 +1,4 @@
-"""Governance: what teams get against what they deserve."""
+"""Fairness: GPU time that teams get against their entitlement."""
 
 from msgspec.structs import replace
 
@@ -12,43 +12,45 @@ from tenfold.study.grow.state import State
 
 
 class Governance(SimulatedLayer):
-    """Evenness among teams, where there are several."""
+    """Fairness between teams, if there are several."""
 
     name = "governance"
+    title = "Fairness between teams"
+    labels = (("teams", "Fairness between teams"),)
     resource = "teams"
-    breaks = "teams get what they deserve with less evenness than `fairness_least`"
+    breaks = "fairness between teams falls below `fairness_least`"
     cause_rank = 75
     fixed_by = "quotas by weight, with borrowing"
     always_listed = True
 
     def reading(self, state: State, runs: Runs) -> Reading | None:
-        """Read the evenness of what teams get; one team has nobody to be uneven with."""
+        """Read how evenly teams get their entitlement; None with a single team."""
         if len(dict.fromkeys(job.team for job in state.inputs.jobs)) < 2:
             return None
         least = state.grow.limits.fairness_least
         return Reading(
             lambda one: least / max(1e-9, one.jain_entitlement),
-            lambda one: f"teams get what they deserve with evenness {one.jain_entitlement:.2f}",
+            lambda one: f"fairness between teams: {one.jain_entitlement:.2f} (limit {least:g})",
             lambda _, __: _quota_by_weight(state),
         )
 
 
 def _quota_by_weight(state: State) -> list[Relief]:
-    """Every team is promised its part by weight, and may borrow what others leave idle."""
+    """Every team gets a quota by weight, and may borrow idle quota of others."""
     known = state.policy.govern if state.policy.name == "governed" else None
-    if known is not None and known.teams == _deserved(state):
+    if known is not None and known.teams == _quotas_by_weight(state):
         return []
 
     def apply(now: State) -> State:
-        govern = replace(now.policy.govern or GovernanceRules(), teams=_deserved(now))
+        govern = replace(now.policy.govern or GovernanceRules(), teams=_quotas_by_weight(now))
         policy = replace(now.policy, name="governed", slurm=None, govern=govern)
         return replace(with_relief(now, "quota"), policy=policy)
 
-    text = "promise every team its part by weight, and let idle parts be borrowed"
+    text = "give every team a quota by weight, with borrowing of idle quota"
     return [Relief("quota", text, 0.0, 0.0, apply)]
 
 
-def _deserved(state: State) -> tuple[TeamRules, ...]:
+def _quotas_by_weight(state: State) -> tuple[TeamRules, ...]:
     weights = {str(team.id): team.weight for team in state.spec.teams}
     govern = state.policy.govern
     old = {str(team.id): team for team in govern.teams} if govern is not None else {}

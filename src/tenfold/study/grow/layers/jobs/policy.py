@@ -1,4 +1,4 @@
-"""What relieves jobs that wait or are slowed down: another policy, which is free, and nodes."""
+"""Reliefs for jobs that wait or are slowed down: another policy, which is free, and nodes."""
 
 from msgspec.structs import replace
 
@@ -10,22 +10,22 @@ from tenfold.study.grow.state import State
 
 POLICY = "policy"
 OWN = ("tenfold", "governed")
-"""Policies that leave nothing to be had from a change to `tenfold`."""
+"""Policies that gain nothing from a change to `tenfold`."""
 MULTIPLE_MIN, MULTIPLE_MAX = 1.5, 8.0
-"""Less does not stand out from the luck of runs, and more is tried in further steps."""
+"""Less is lost in the noise of runs, and more is tried in further steps."""
 
 
 def shorter_waits(constraint: Constraint, state: State, target: float) -> list[Relief]:
     """Return another policy, and nodes.
 
-    At so many times the nodes the work of the target loads them as that of the break does.
+    The nodes grow by as much as the target exceeds the break, so that the load stays the same.
     """
     k = breaking_factor(constraint.utilisation, target)
     return [*own_policy(state), *([] if k is None else more_nodes(state, target / k))]
 
 
 def own_policy(state: State) -> list[Relief]:
-    """Return a change to Tenfold's own policy, where jobs run under another."""
+    """Return a change to Tenfold's own policy, if jobs run under another."""
     if state.policy.name in OWN:
         return []
 
@@ -33,10 +33,10 @@ def own_policy(state: State) -> list[Relief]:
         policy = replace(now.policy, name="tenfold", slurm=None)
         return replace(with_relief(now, POLICY), policy=policy)
 
-    text = f"run jobs under `tenfold`, not `{state.policy.name}`"
+    text = f"switch the policy from `{state.policy.name}` to `tenfold`"
     return [Relief(POLICY, text, 0.0, 0.0, apply)]
 
 
 def multiple_for(constraint: Constraint, target: float) -> float:
-    """Return how many times as much is tried, so that runs can tell."""
+    """Return the multiple of capacity to try: enough to show in runs."""
     return min(MULTIPLE_MAX, max(MULTIPLE_MIN, constraint.utilisation(target)))

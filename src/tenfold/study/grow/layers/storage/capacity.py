@@ -1,4 +1,4 @@
-"""Storage capacity: bytes of datasets against what their tier holds."""
+"""Storage capacity: bytes of datasets against the capacity of their tier."""
 
 from collections.abc import Iterable
 
@@ -11,18 +11,18 @@ from tenfold.study.grow.state import State
 
 
 class StorageCapacity(ComputedLayer):
-    """What lies on a tier; each dataset grows along an axis of its own."""
+    """Data on a tier; each dataset grows along an axis of its own."""
 
     name = "storage-capacity"
-    breaks = "the datasets of a tier take more than its `capacity_tb`"
+    breaks = "the datasets on a tier take more than its `capacity_tb`"
     cause_rank = 30
     grows_with = ("data",)
-    needs = "`dataset`s: what lies on the tiers"
-    fixed_by = "shelves"
+    needs = "`[[dataset]]` in the grow file: what is stored on which tier"
+    fixed_by = "more storage shelves"
     lead_times = ("storage",)
 
     def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
-        """Return a law for each tier on which a dataset lies."""
+        """Return a constraint for each tier with a dataset."""
         tiers, datasets = state.spec.tiers, state.grow.datasets
         if tiers and not datasets:
             return [self.unknown("tiers")]
@@ -39,8 +39,7 @@ class StorageCapacity(ComputedLayer):
             )
 
         def symptom(factor: float) -> str:
-            there = f"{tier.capacity / 1e12:,.0f}"
-            return f"{demand(factor) / 1e12:,.0f} TB lie on {tier.id}, of {there}"
+            return f"{tier.id}: {demand(factor) / 1e12:,.0f} of {tier.capacity / 1e12:,.0f} TB used"
 
         return self.constraint(
             f"tier {tier.id}",
@@ -53,5 +52,5 @@ class StorageCapacity(ComputedLayer):
 
 
 def _grows(axis: Axis, along: Axis) -> bool:
-    """Bytes that grow with everything grow along any axis."""
+    """Data that grows with `all` grows along any axis."""
     return along == "all" or grows_along(axis, along)

@@ -1,6 +1,6 @@
-"""Checkpoint burst: saves of all jobs together against what a tier writes.
+"""Checkpoint writes: checkpoints of all jobs together against the write bandwidth of a tier.
 
-Beyond the tier's rate saves run into each other.
+Beyond that bandwidth checkpoints overlap.
 """
 
 from collections.abc import Iterable
@@ -23,17 +23,18 @@ from tenfold.study.grow.state import State
 
 
 class CheckpointBurst(ComputedLayer):
-    """What all jobs save to a tier, on average."""
+    """What all jobs write to a tier, on average."""
 
     name = "checkpoint-burst"
-    breaks = "jobs save more to a tier than its `write_gb_per_s`"
+    title = "Checkpoint writes"
+    breaks = "jobs write more to a tier than its `write_gb_per_s`"
     cause_rank = 33
     grows_with = ("data", "jobs", "nodes")
     needs = NEEDS_PROFILES
-    fixed_by = "shelves"
+    fixed_by = "more storage shelves"
 
     def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
-        """Return a law for each tier that jobs save to; reads ask for what is missing."""
+        """Return one constraint per tier written to; `storage-read` reports missing inputs."""
         for tier, draw in loaded_tiers(state):
             if draw.write_bytes_per_s:
                 yield self._tier(state, axis, tier, draw)
@@ -46,7 +47,7 @@ class CheckpointBurst(ComputedLayer):
 
         def symptom(factor: float) -> str:
             want, writes = rate_bytes(demand(factor)), rate_bytes(there)
-            return f"saves want {want} of tier {tier.id}, which writes {writes}"
+            return f"checkpoint writes to {tier.id}: {want} of {writes}"
 
         constraint = self.constraint(
             f"tier {tier.id}",

@@ -1,4 +1,4 @@
-"""Checkpoint saves: time that saves and failures take from one job over all GPUs."""
+"""Checkpoint overhead: time that checkpoints and failures cost one job on all GPUs."""
 
 from collections.abc import Iterable
 
@@ -22,25 +22,26 @@ from tenfold.study.grow.relief import Relief, with_relief
 from tenfold.study.grow.state import State
 
 ASYNC_SAVES = "async-saves"
-"""Code of the relief by which saves run beside training."""
+"""Code of the relief that makes checkpoints asynchronous."""
 BLOCKING_SHARE_ASYNC = 0.1
-"""Part of a save for which training still stands when saves run beside it; an assumption."""
+"""Share of an asynchronous checkpoint that still blocks training; an assumption."""
 
 
 class CheckpointSaves(ComputedLayer):
-    """The model expected in one job over all GPUs, saved at the best interval."""
+    """The expected model in one job on all GPUs, saved at the best interval."""
 
     name = "checkpoint-saves"
-    breaks = "saves and failures take more than `lost_share_most` of a job's time"
+    title = "Checkpoint overhead"
+    breaks = "checkpoints and failures take more than `lost_share_most` of a job's time"
     cause_rank = 33
     grows_with = ("data", "job-size")
-    needs = "`model` under `[expects]` of the fleet file, and a tier at its site"
-    fixed_by = "saves beside training, or shelves"
-    assumes = "one job of the model expected runs on all GPUs and fails as is usual"
+    needs = "`model` under `[expects]` in the fleet file, and a storage tier at its site"
+    fixed_by = "asynchronous checkpoints, or more storage shelves"
+    assumes = "one job of the expected model runs on all GPUs, with a typical failure rate"
     shown_when_constant = False
 
     def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
-        """Return the law of the tier that writes fastest beside the model expected."""
+        """Return the constraint on the tier with the highest write bandwidth at the site."""
         design = state.expected.design
         if design is None:
             return
@@ -59,8 +60,8 @@ class CheckpointSaves(ComputedLayer):
 
         def symptom(factor: float) -> str:
             return (
-                f"saves to tier {tier.id} and failures take {lost(factor):.0%} of the time, "
-                f"of {most:.0%}"
+                f"checkpoints to {tier.id} and failures take {lost(factor):.0%} of the time "
+                f"(limit {most:.0%})"
             )
 
         def relieve(multiple: float) -> list[Relief]:
@@ -72,7 +73,7 @@ class CheckpointSaves(ComputedLayer):
 
 
 def _lost_share(design: Design, tier: Tier, gpus: float, larger: float, blocking: float) -> float:
-    """Return the share of time lost at Daly's interval, which is near enough to the best."""
+    """Return the share of time lost at Daly's interval, which is close to the best."""
     assert design.request is not None, "a checkpoint is of a model"
     target, many = design.target, np.asarray([gpus])
     save_s = checkpoint_s(
@@ -87,11 +88,11 @@ def _lost_share(design: Design, tier: Tier, gpus: float, larger: float, blocking
 
 
 def _async_saves(state: State) -> Iterable[Relief]:
-    """Yield saves beside training, which are free, until that is done."""
+    """Yield asynchronous checkpoints, which are free, unless they are in place already."""
     if ASYNC_SAVES in state.reliefs:
         return
 
     def apply(now: State) -> State:
         return with_relief(now, ASYNC_SAVES)
 
-    yield Relief(ASYNC_SAVES, "save beside training, not between steps", 0.0, 0.0, apply)
+    yield Relief(ASYNC_SAVES, "write checkpoints asynchronously", 0.0, 0.0, apply)

@@ -1,4 +1,4 @@
-"""Storage read: bytes a second that jobs read from a tier against what it reads out."""
+"""Storage read: bytes per second that jobs read from a tier against its read bandwidth."""
 
 from collections.abc import Iterable
 
@@ -24,19 +24,20 @@ class StorageRead(ComputedLayer):
     """What all jobs read from a tier, on average."""
 
     name = "storage-read"
+    title = "Storage reads"
     breaks = "jobs read more from a tier than its `read_gb_per_s`"
     cause_rank = 31
     grows_with = ("data", "jobs", "nodes")
     missing_reported_with = ("job-size",)
     needs = NEEDS_PROFILES
-    fixed_by = "shelves"
-    assumes = "every GPU reads the tokens of the model expected, at 4 bytes each"
+    fixed_by = "more storage shelves"
+    assumes = "every GPU reads the tokens of the expected model, 4 bytes each"
     lead_times = ("storage",)
 
     def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
-        """Return a law for each tier that jobs read from."""
+        """Return a constraint for each tier that jobs read from."""
         if not state.spec.tiers:
-            return [self.unknown("tiers", "a tier that jobs read from")]
+            return [self.unknown("tiers", "a `[[tier]]` that jobs read from")]
         if not state.once(tier_loads):
             return [self.unknown("tiers")]
         return [
@@ -53,7 +54,7 @@ class StorageRead(ComputedLayer):
 
         def symptom(factor: float) -> str:
             want, reads = rate_bytes(demand(factor)), rate_bytes(there)
-            return f"jobs want {want} of tier {tier.id}, which reads {reads}"
+            return f"reads from {tier.id}: {want} of {reads}"
 
         constraint = self.constraint(
             f"tier {tier.id}",

@@ -1,4 +1,4 @@
-"""Shelves: what relieves a tier, at the price of the tier."""
+"""Storage shelves: the relief of a tier, at the price of the tier."""
 
 from math import ceil
 
@@ -12,7 +12,7 @@ from tenfold.study.grow.state import State
 
 
 def more_shelves(state: State, tier: Tier, multiple: float) -> Relief:
-    """Return shelves for so many times what a tier has, at its price."""
+    """Return the shelves for a multiple of a tier's capacity, at its price."""
     more = max(1, ceil(tier.shelves * (multiple - 1) * NEARLY))
     bought = _with_shelves(tier, tier.shelves + more)
     added_tb = (bought.capacity - tier.capacity) / 1e12
@@ -22,13 +22,14 @@ def more_shelves(state: State, tier: Tier, multiple: float) -> Relief:
         tiers = tuple(bought if one.id == tier.id else one for one in now.spec.tiers)
         return with_relief(now, "shelves", replace(now.spec, tiers=tiers))
 
-    text = f"{count(more, 'shelf').replace('shelfs', 'shelves')} more on tier {tier.id}"
+    shelves = count(more, "storage shelf").replace("shelfs", "shelves")
+    text = f"add {shelves} to {tier.id}"
     known = price if tier.usd_micros_per_tb_month else None
     return Relief("shelves", text, known, lead_weeks(state, "storage"), apply)
 
 
 def _with_shelves(tier: Tier, shelves: int) -> Tier:
-    """Return a tier of more shelves: capacity, rates, streams and power grow with them."""
+    """Return a tier with more shelves: capacity, bandwidth, streams and power grow with them."""
     by = shelves / max(1, tier.shelves)
     return replace(
         tier,

@@ -1,6 +1,6 @@
-"""Storage streams: GPUs that read a tier at once against the streams that it takes.
+"""Storage streams: GPUs that read a tier at once against the streams it supports.
 
-One stream a GPU is an assumption, so this law is one too.
+One stream per GPU is an assumption, and so is this constraint.
 """
 
 from collections.abc import Iterable
@@ -24,12 +24,12 @@ class StorageStreams(ComputedLayer):
     cause_rank = 32
     grows_with = ("jobs", "nodes")
     needs = NEEDS_PROFILES
-    fixed_by = "shelves"
-    assumes = "every GPU that reads keeps one stream open"
+    fixed_by = "more storage shelves"
+    assumes = "one open stream per reading GPU"
     lead_times = ("storage",)
 
     def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
-        """Return a law for each tier that jobs read from; reads ask for what is missing."""
+        """Return a constraint for each tier read by jobs; `storage-read` reports missing inputs."""
         for tier, draw in loaded_tiers(state):
             if draw.read_bytes_per_s:
                 yield self._tier(state, axis, tier, draw)
@@ -41,8 +41,7 @@ class StorageStreams(ComputedLayer):
             return draw.readers * USUAL_STREAMS_PER_GPU * running(factor)
 
         def symptom(factor: float) -> str:
-            takes = f"{tier.streams:,}"
-            return f"{demand(factor):,.0f} streams read tier {tier.id}, which takes {takes}"
+            return f"read streams on {tier.id}: {demand(factor):,.0f} of {tier.streams:,}"
 
         return self.constraint(
             f"tier {tier.id}",

@@ -1,8 +1,7 @@
-"""What jobs draw from tiers: from their profiles and the history, as a mean over its span.
+"""Load on storage tiers, from job profiles and the history, as a mean over its time span.
 
-Peaks are for runs. Without profiles the model that the fleet expects stands in, read by every GPU
-at once, and that is an assumption. No more jobs run than the GPUs there are carry: where the
-fleet is full, more arrivals wait, and read no more.
+Peaks are left to simulation. Without profiles every GPU is assumed to read for the expected model.
+The GPUs limit how many jobs run: once the fleet is full, further jobs wait and read nothing.
 """
 
 from collections.abc import Sequence
@@ -19,25 +18,25 @@ from tenfold.study.grow.history import gpus_of, span_s
 from tenfold.study.grow.layer import Unlimited
 from tenfold.study.grow.state import State
 
-NEEDS_PROFILES = "profiles of jobs with a history, or `model` under `[expects]`"
+NEEDS_PROFILES = "`--profiles` with a job history, or `model` under `[expects]`"
 LIMITLESS = BytesPerSecond(10**18)
-"""What a lifted tier reads and writes: more than any fleet asks for."""
+"""Bandwidth of a relaxed tier: more than any fleet uses."""
 
 
 class TierLoad(Struct, frozen=True, kw_only=True):
-    """What jobs draw from one tier today, and how full the fleet is while they do."""
+    """Load of jobs on one tier today, and how full the fleet is meanwhile."""
 
     read_bytes_per_s: float = 0.0
     write_bytes_per_s: float = 0.0
     readers: float = 0.0
     """GPUs that read, on average."""
     load: float = 1.0
-    """GPUs in use over those there are."""
+    """GPUs in use over GPUs available."""
     evidence: Evidence
 
 
 def tier_loads(state: State) -> dict[str, TierLoad]:
-    """Return what is drawn from each tier: by the history, else by the model expected."""
+    """Return the load on each tier: from the history, else from the expected model."""
     profiles = state.inputs.profiles
     known = [job for job in state.inputs.jobs if job.profile in profiles and job.duration_ms]
     if known:
@@ -82,7 +81,7 @@ def _runs_s(job: Job) -> float:
 
 
 def loaded_tiers(state: State) -> list[tuple[Tier, TierLoad]]:
-    """Return the tiers that jobs are known to draw from, each with what they draw."""
+    """Return the tiers with a known load, each with that load."""
     draws = state.once(tier_loads)
     return [(tier, draws[tier.id]) for tier in state.spec.tiers if tier.id in draws]
 
@@ -93,7 +92,7 @@ def tier_evidence(tier: Tier, key: str) -> Evidence:
 
 
 def unlimited(tier: Tier) -> Unlimited:
-    """Return how a fleet looks to runs in which this tier slows nobody down."""
+    """Return a change of the fleet after which this tier slows no job down."""
 
     def relaxed(spec: FleetSpec) -> FleetSpec:
         tiers = tuple(

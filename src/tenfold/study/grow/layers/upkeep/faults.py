@@ -1,7 +1,7 @@
-"""Faults of nodes: how often they come, which of them take hands, and how long nodes are away.
+"""Node failures: how often they happen, which need a technician, and how long nodes are down.
 
-How often nodes fail is said by a preset or by a trace of one's own. A fault that a restart
-mends takes a node away for a while, but no hands.
+The rate comes from a preset or from your own trace. A fault that a restart clears takes the node
+down for a while but needs no technician.
 """
 
 from collections.abc import Callable
@@ -17,12 +17,12 @@ from tenfold.physics.growth.breaking import ASSUMED, DEFAULTED, STATED, Evidence
 from tenfold.study.grow.relief import with_relief
 from tenfold.study.grow.state import State
 
-NO_FAILURES = "`--failures`: how often nodes fail, a preset or a trace"
+NO_FAILURES = "`--failures`: a failure preset or a trace of your own"
 TRACE_SPREAD_LEAST = 0.05
 
 
 class Faults(NamedTuple):
-    """Faults a day of one node, the part that takes hands, and how long a node is away."""
+    """Faults per node and day, the share that needs a technician, and hours down per fault."""
 
     per_node_day: float
     technician_share: float
@@ -31,7 +31,7 @@ class Faults(NamedTuple):
 
 
 def faults_of(state: State) -> Faults | None:
-    """Return how often nodes fail; None where neither a preset nor a trace says so."""
+    """Return how often nodes fail; None without a preset or a trace."""
     source = state.inputs.failures
     if isinstance(source, FaultTrace):
         return _traced(state, source)
@@ -47,7 +47,7 @@ def faults_of(state: State) -> Faults | None:
 
 
 def _traced(state: State, trace: FaultTrace) -> Faults | None:
-    """A trace is of this fleet as it is today; its causes do not tell what took hands."""
+    """A trace is of today's fleet; it does not say which faults needed a technician."""
     seen, days = len(trace.faults), trace.span_s * SECOND / DAY
     nodes = max(len(trace.nodes), state.inputs.fleet.spec.nodes)
     if not seen or not days:
@@ -63,12 +63,12 @@ def _traced(state: State, trace: FaultTrace) -> Faults | None:
 
 
 def nodes_at(state: State, axis: Axis) -> Callable[[float], float]:
-    """Return the nodes of the fleet at a factor."""
+    """Return the number of nodes at a factor."""
     return lambda factor: state.spec.nodes * grown_by(axis, "nodes", factor)
 
 
 def operated(relief: str, change: Callable[[Operations], Operations]) -> Callable[[State], State]:
-    """Return a relief that changes what stands under `[operations]`."""
+    """Return a relief that changes `[operations]`."""
 
     def apply(now: State) -> State:
         operations = change(now.grow.operations)

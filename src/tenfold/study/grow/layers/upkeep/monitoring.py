@@ -1,9 +1,7 @@
-"""Monitoring: samples that arrive against those taken in, and bytes against the store.
+"""Monitoring: samples scraped against the ingest rate, and bytes stored against the store.
 
-Series belong to nodes and GPUs, so monitoring grows with the fleet. What is scraped a second
-must be taken in at once; what is kept must find room. Coarser samples cost no money and something
-else: what is shorter than their interval is not seen. That stands in the sentence, for the one
-who decides.
+Series belong to nodes and GPUs, so monitoring grows with the fleet. A longer scrape interval costs
+no money but hides shorter events; the relief says so.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,23 +18,24 @@ from tenfold.study.grow.state import State
 
 SAMPLES, STORE = "samples", "store"
 SECONDS_PER_DAY = 86_400
-_TABLE = "under `[monitoring]` of the grow file"
+_TABLE = "under `[monitoring]` in the grow file"
 
 
 class MonitoringLayer(ComputedLayer):
-    """What is scraped against what takes it in, and against where it is kept."""
+    """Samples scraped against the ingest rate, and samples kept against the store."""
 
     name = "monitoring"
-    breaks = "more samples arrive than are taken in, or take more room than the store has"
+    labels = ((SAMPLES, "Monitoring ingest"), (STORE, "Monitoring storage"))
+    breaks = "samples exceed what Prometheus can ingest, or what the store can hold"
     cause_rank = 55
     grows_with = ("nodes",)
     needs = f"`series_per_node` and `interval_s` {_TABLE}"
-    fixed_by = "coarser samples, shorter retention, servers, or room"
+    fixed_by = "a longer scrape interval, shorter retention, more servers, or a larger store"
     always_listed = True
     shown_when_constant = False
 
     def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
-        """Return the laws of intake and of the store; each is unknown without its own figures."""
+        """Return the constraints on ingest and store; each is unknown without its inputs."""
         if state.grow.monitoring == Monitoring():
             return [self.unknown(SAMPLES)]
         return [self._intake(state, axis), self._store(state, axis)]
@@ -50,7 +49,7 @@ class MonitoringLayer(ComputedLayer):
             return today * grown_by(axis, "nodes", factor)
 
         def symptom(factor: float) -> str:
-            return f"{arriving(factor):,.0f} samples a second arrive, {most:,.0f} are taken in"
+            return f"Prometheus ingests {arriving(factor):,.0f} of {most:,.0f} samples/s"
 
         def relieve(multiple: float) -> list[Relief]:
             return [_coarser(state, multiple), _servers(most, multiple)]
@@ -68,8 +67,8 @@ class MonitoringLayer(ComputedLayer):
             return samples * stated.bytes_per_sample
 
         def symptom(factor: float) -> str:
-            tb = f"{kept(factor) / 1e12:,.2f} TB of {room / 1e12:,.2f} TB"
-            return f"{days:g} days of samples take {tb}"
+            tb = f"{kept(factor) / 1e12:,.2f} of {room / 1e12:,.2f} TB"
+            return f"{days:g} days of samples: {tb}"
 
         def relieve(multiple: float) -> list[Relief]:
             return [
@@ -82,7 +81,7 @@ class MonitoringLayer(ComputedLayer):
 
 
 def _samples_per_s(state: State) -> float | None:
-    """Return the samples a second of the fleet as it is; None where figures are missing."""
+    """Return the samples per second of today's fleet; None if inputs are missing."""
     stated = state.grow.monitoring
     if stated.interval_s is None or (
         stated.series_per_node is None and stated.series_per_gpu is None
@@ -94,7 +93,7 @@ def _samples_per_s(state: State) -> float | None:
 
 
 def _missing(state: State, **others: object) -> str:
-    """Return the first key that is needed and not stated, by the name it has in the file."""
+    """Return the first missing key, by its name in the file."""
     stated = state.grow.monitoring
     series = stated.series_per_node if stated.series_per_gpu is None else stated.series_per_gpu
     known = {"series_per_node": series, "interval_s": stated.interval_s, **others}
@@ -104,13 +103,13 @@ def _missing(state: State, **others: object) -> str:
 def _coarser(state: State, multiple: float) -> Relief:
     old = state.grow.monitoring.interval_s or 1.0
     new = round_up_digits(old * multiple)
-    text = f"scrape every {new:g} s, {old:g} today: what is shorter is not seen"
+    text = f"scrape every {new:g} s ({old:g} s today; shorter events are missed)"
     return Relief("interval", text, 0.0, 0.0, _monitored("interval", interval_s=new))
 
 
 def _servers(one: float, multiple: float) -> Relief:
     parts = ceil(multiple * NEARLY)
-    text = f"part the nodes among {count(parts, 'server')} that take in {one:,.0f} a second each"
+    text = f"split the nodes across {count(parts, 'server')} of {one:,.0f} samples/s each"
     apply = _monitored("servers", samples_per_s_most=one * parts)
     return Relief("servers", text, None, None, apply)
 
@@ -118,13 +117,13 @@ def _servers(one: float, multiple: float) -> Relief:
 def _shorter(days: float, multiple: float) -> Relief:
     fewer = float(f"{days / multiple * NEARLY:.6g}")
     kept = int(fewer) if fewer >= 1 else fewer
-    text = f"keep samples for {kept:g} days, {days:g} today"
+    text = f"keep samples for {kept:g} days ({days:g} today)"
     return Relief("retention", text, 0.0, 0.0, _monitored("retention", retention_days=kept))
 
 
 def _larger(state: State, room: int, multiple: float) -> Relief:
     tb = round_up_digits(ceil(room * multiple) / 1e12)
-    text = f"room for {tb:g} TB of samples, {room / 1e12:g} today"
+    text = f"grow the store to {tb:g} TB ({room / 1e12:g} today)"
     apply = _monitored("store", store_tb=tb)
     return Relief("store", text, None, lead_weeks(state, "storage"), apply)
 

@@ -1,4 +1,4 @@
-"""Operations: repairs, and nodes, against the people who look after them."""
+"""Repair staff: repairs and nodes against the technicians who look after them."""
 
 from collections.abc import Iterable
 from math import ceil
@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from tenfold.model.growth.growth import Axis
 from tenfold.physics.growth.breaking import STATED
+from tenfold.report.figures import count
 from tenfold.study.grow.layer import ComputedLayer, Constraint
 from tenfold.study.grow.layers.upkeep.faults import NO_FAILURES, faults_of, nodes_at, operated
 from tenfold.study.grow.relief import NEARLY, Relief
@@ -16,19 +17,21 @@ REPAIRS, CARE = "repairs", "nodes a person"
 
 
 class OperationsLayer(ComputedLayer):
-    """Repairs a day, and nodes that a person can look after where that is stated."""
+    """Repairs a day, and nodes per technician if a limit is stated."""
 
     name = "operations"
-    breaks = "there are more repairs a day, or more nodes, than the people for them can do"
+    title = "Repair staff"
+    labels = ((REPAIRS, "Repairs by technicians"), (CARE, "Nodes per technician"))
+    breaks = "there are more repairs a day, or more nodes, than the technicians can handle"
     cause_rank = 42
     grows_with = ("nodes",)
-    needs = "`crew` and `repairs_per_person_day` under `[operations]` of the grow file"
-    fixed_by = "people"
+    needs = "`crew` and `repairs_per_person_day` under `[operations]` in the grow file"
+    fixed_by = "more technicians"
     always_listed = True
     shown_when_constant = False
 
     def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
-        """Return the law of repairs, and that of nodes a person."""
+        """Return the constraints on repairs and on nodes per technician."""
         stated = state.grow.operations
         crew, repairs, nodes = (
             stated.crew,
@@ -52,7 +55,7 @@ class OperationsLayer(ComputedLayer):
             return faults.per_node_day * faults.technician_share * nodes(factor)
 
         def symptom(factor: float) -> str:
-            return f"{repairs(factor):,.1f} repairs a day for {crew:g} people who do {most:,.1f}"
+            return f"{repairs(factor):,.1f} repairs a day; {_technicians(crew)} can do {most:,.1f}"
 
         def relieve(multiple: float) -> list[Relief]:
             return [_people(state, crew, multiple)]
@@ -63,7 +66,7 @@ class OperationsLayer(ComputedLayer):
         nodes, most = nodes_at(state, axis), crew * each
 
         def symptom(factor: float) -> str:
-            return f"{nodes(factor):,.0f} nodes for {crew:g} people who look after {most:,.0f}"
+            return f"{nodes(factor):,.0f} nodes; {_technicians(crew)} can look after {most:,.0f}"
 
         def relieve(multiple: float) -> list[Relief]:
             return [_people(state, crew, multiple)]
@@ -71,11 +74,14 @@ class OperationsLayer(ComputedLayer):
         return self.constraint(CARE, nodes, most, STATED, symptom, relieve)
 
 
+def _technicians(crew: float) -> str:
+    return "1 technician" if crew == 1 else f"{crew:g} technicians"
+
+
 def _people(state: State, crew: float, multiple: float) -> Relief:
-    """Part of a person is somebody who also does other work; more of them are whole people."""
+    """A fraction is a technician who also has other work; hires are whole people."""
     each = state.grow.operations.usd_per_person_month
     more = max(1, ceil(crew * (multiple - 1) * NEARLY))
-    people = "1 person" if more == 1 else f"{more:,} people"
-    text = f"{people} more to look after nodes, {crew:g} today"
+    text = f"hire {count(more, 'technician')} ({crew:g} today)"
     apply = operated("people", lambda old: replace(old, crew=crew + more))
     return Relief("people", text, None if each is None else each * more, None, apply)

@@ -1,7 +1,7 @@
-"""Spares: nodes that are down against those that stand in for them.
+"""Spare nodes: nodes that are down against the spares that replace them.
 
-Spares are too few where they fall short for a larger share of time than is allowed. They stand in
-until the mean number of nodes down exceeds what so many spares carry.
+There are too few spares if more nodes are down than spares for longer than the allowed share of
+time. So the capacity is the mean number of nodes down that the spares cover.
 """
 
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from tenfold.model.growth.growth import Axis
-from tenfold.physics.growth.upkeep import down_mean, mean_covered_by
+from tenfold.physics.growth.upkeep import down_mean, mean_covered_by, shortfall_share
 from tenfold.report.figures import count
 from tenfold.study.grow.layer import ComputedLayer, Constraint
 from tenfold.study.grow.layers.compute.nodes import node_usd_per_month
@@ -30,16 +30,18 @@ class Spares(ComputedLayer):
     """Nodes down on average against what the spares cover."""
 
     name = "spares"
+    title = "Spare nodes"
+    labels = ((RESOURCE, "Spare nodes"),)
     breaks = "more nodes are down than spares for over `spare_shortfall_share_most` of the time"
     cause_rank = 41
     grows_with = ("nodes",)
-    needs = "`spares` under `[operations]` of the grow file"
-    fixed_by = "spare nodes"
+    needs = "`spares` under `[operations]` in the grow file"
+    fixed_by = "more spare nodes"
     always_listed = True
     shown_when_constant = False
 
     def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
-        """Return the law of spares."""
+        """Return the constraint on spares."""
         spares, faults = state.grow.operations.spares, faults_of(state)
         if spares is None:
             return [self.unknown(RESOURCE)]
@@ -55,9 +57,12 @@ class Spares(ComputedLayer):
             return down_mean(faults.per_node_day * nodes(factor), faults.down_h)
 
         def symptom(factor: float) -> str:
+            mean = down(factor)
+            covered = f"{1 - shortfall_share(mean, spares):.1%}".replace(".0%", "%")
+            verb = "covers" if spares == 1 else "cover"
             return (
-                f"{down(factor):,.1f} nodes are down on average; "
-                f"{count(spares, 'spare')} stand in for {enough:,.1f} but {most:.2g} of the time"
+                f"{mean:,.1f} nodes down on average; "
+                f"{count(spares, 'spare')} {verb} them {covered} of the time"
             )
 
         def relieve(multiple: float) -> list[Relief]:
@@ -72,7 +77,7 @@ def _more_spares(state: State, spares: int, needed: float) -> Relief:
     while mean_covered_by(wanted, most) < needed:
         wanted += max(1, (wanted - spares) // 8)
     each = node_usd_per_month(state.spec)
-    text = f"{count(wanted - spares, 'spare node')} more, {spares:,} today"
+    text = f"add {count(wanted - spares, 'spare node')} ({spares:,} today)"
     usd = None if each is None else each * (wanted - spares)
     apply = operated("spares", lambda old: replace(old, spares=wanted))
     return Relief("spares", text, usd, lead_weeks(state, "nodes"), apply)
