@@ -7,7 +7,6 @@ below each leaf, of which a quarter leaves it.
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from tenfold.sim.sharing import ContentionSolver
 
 import growth_builders as made
 from tenfold.compose.fleet import OpenFleet
@@ -19,6 +18,7 @@ from tenfold.model.job.traffic import Traffic, WorkProfile
 from tenfold.physics.growth.breaking import ASSUMED, breaking_factor, is_constant
 from tenfold.physics.layout import lay_out
 from tenfold.physics.shared_layers import shared_layers
+from tenfold.sim.contention.solver import ContentionSolver
 from tenfold.study.grow.constraint_set import computed_constraints
 from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.layer import Constraint, break_of
