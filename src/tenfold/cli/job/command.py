@@ -13,53 +13,53 @@ from tenfold.model.errors import InputError, Unreachable
 
 app = App(
     name="job",
-    help="Submit, list, follow and cancel jobs, and explain why one is pending.",
+    help="Submit, list, follow and cancel jobs, and explain why one is pending",
     help_format="plaintext",
     default_parameter=Parameter(show_default=False),
 )
 
 RemedySearch = Literal["none", "cheapest", "every"]
-JobName = Annotated[str, Parameter(help="Job name.")]
+JobName = Annotated[str, Parameter(help="Job name")]
 State = Annotated[
     Path | None,
     Parameter(
-        name="--state", help="Recorded run to read instead of the live one (`sim run --bundle`)."
+        name="--state", help="Recorded run to read instead of the live one (`sim run --bundle`)"
     ),
 ]
 At = Annotated[
     str | None,
-    Parameter(help="Time since the start of a recorded run: 90m, 12h, 3d (default: its end)."),
+    Parameter(help="Time since the start of a recorded run: 90m, 12h, 3d (default: its end)"),
 ]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 Quick = Annotated[
-    bool, Parameter(negative="", help="Show only the reason, without fixes or a forecast.")
+    bool, Parameter(negative="", help="Show only the reason, without fixes or a forecast")
 ]
 Every = Annotated[
-    bool, Parameter(name="--all", negative="", help="Try every fix, not only the cheapest.")
+    bool, Parameter(name="--all", negative="", help="Try every fix, not only the cheapest")
 ]
 
 
 @app.command(name="submit")
 def submit_command(
-    file: Annotated[Path, Parameter(help="Job file, TOML or YAML.")],
+    file: Annotated[Path, Parameter(help="Job file, TOML or YAML")],
     *,
     wait: Annotated[
-        bool, Parameter(negative="", help="Wait until the job ends, and exit with its exit code.")
+        bool, Parameter(negative="", help="Wait until the job ends, and exit with its exit code")
     ] = False,
     follow: Annotated[
-        bool, Parameter(negative="", help="Stream its log until it ends; implies --wait.")
+        bool, Parameter(negative="", help="Stream its log until it ends; implies --wait")
     ] = False,
     dry: Annotated[
         bool,
         Parameter(
             name="--dry-run",
             negative="",
-            help="Report whether and where it would start, without submitting it.",
+            help="Report whether and where it would start, without submitting it",
         ),
     ] = False,
     state: Annotated[
         Path | None,
-        Parameter(name="--state", help="With --dry-run, the recorded run to try it on."),
+        Parameter(name="--state", help="With --dry-run, the recorded run to try it on"),
     ] = None,
     at: At = None,
     quick: Quick = False,
@@ -97,25 +97,25 @@ def submit_command(
 @app.command(name="list")
 def list_command(
     *,
-    team: Annotated[str | None, Parameter(help="Only jobs of this team.")] = None,
+    team: Annotated[str | None, Parameter(help="Only jobs of this team")] = None,
     state: Annotated[
         str | None,
         Parameter(
-            help="Only jobs in this state, or a recorded run to list instead of the live one."
+            help="Only jobs in this state, or a recorded run to list instead of the live one"
         ),
     ] = None,
     state_of: Annotated[
         Literal["pending", "running"] | None,
-        Parameter(help="With a recorded run, only pending or only running jobs."),
+        Parameter(help="With a recorded run, only pending or only running jobs"),
     ] = None,
     at: At = None,
     since: Annotated[
         str | None,
-        Parameter(help="Only jobs submitted since: 90m, 12h, 3d ago, or an ISO 8601 time."),
+        Parameter(help="Only jobs submitted since: 90m, 12h, 3d ago, or an ISO 8601 time"),
     ] = None,
-    array: Annotated[str | None, Parameter(help="Only members of this array.")] = None,
-    idle: Annotated[bool, Parameter(negative="", help="Only jobs whose GPUs are idle.")] = False,
-    limit: Annotated[int, Parameter(help="Maximum number of jobs (default: 100).")] = 100,
+    array: Annotated[str | None, Parameter(help="Only members of this array")] = None,
+    idle: Annotated[bool, Parameter(negative="", help="Only jobs whose GPUs are idle")] = False,
+    limit: Annotated[int, Parameter(help="Maximum number of jobs (default: 100)")] = 100,
     as_json: Json = False,
 ) -> None:
     """List jobs, newest first, with the reason each pending job waits."""
@@ -137,7 +137,7 @@ def show_command(
     job: JobName,
     *,
     eta: Annotated[
-        bool, Parameter(negative="", help="Forecast its start time, which may take a few seconds.")
+        bool, Parameter(negative="", help="Forecast its start time, which may take a few seconds")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -152,11 +152,11 @@ def logs_command(
     job: JobName,
     *,
     follow: Annotated[
-        bool, Parameter(negative="", help="Keep streaming until the job ends.")
+        bool, Parameter(negative="", help="Keep streaming until the job ends")
     ] = False,
-    member: Annotated[int, Parameter(help="Gang member to read (default: 0, the first).")] = 0,
-    attempt: Annotated[int | None, Parameter(help="Attempt to read (default: the latest).")] = None,
-    tail: Annotated[int | None, Parameter(help="Print only this many bytes from the end.")] = None,
+    member: Annotated[int, Parameter(help="Gang member to read (default: 0, the first)")] = 0,
+    attempt: Annotated[int | None, Parameter(help="Attempt to read (default: the latest)")] = None,
+    tail: Annotated[int | None, Parameter(help="Print only this many bytes from the end")] = None,
 ) -> None:
     """Print a job's log: its standard output and standard error."""
     from tenfold.cli.job import live as job_live  # noqa: PLC0415
@@ -166,7 +166,7 @@ def logs_command(
 
 @app.command(name="cancel")
 def cancel_command(
-    *jobs: Annotated[str, Parameter(help="Job names.")], as_json: Json = False
+    *jobs: Annotated[str, Parameter(help="Job names")], as_json: Json = False
 ) -> None:
     """Cancel pending and running jobs: SIGTERM, then SIGKILL after the grace period.
 

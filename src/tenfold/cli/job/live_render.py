@@ -179,9 +179,8 @@ def show_tokens(tokens: Sequence[Token]) -> None:
 
 def _eta(eta: Eta) -> str:
     """Return a forecast for people: to the minute, in UTC."""
-    if eta.p50_at == eta.p90_at:
-        return f"by {_clock(eta.p90_at)}"
-    return f"about {_clock(eta.p50_at)} (P50), by {_clock(eta.p90_at)} (P90)"
+    half, most = _clock(eta.p50_at), _clock(eta.p90_at)
+    return f"by {most}" if half == most else f"about {half} (P50), by {most} (P90)"
 
 
 def _clock(moment: str) -> str:

@@ -130,7 +130,8 @@ def _show_holders(holders: Holders) -> None:
     )
     more = len(holders.teams) - SHOWN
     jobs = ", ".join(f"`{each.job_id}` {each.gpus_milli / WHOLE:,g}" for each in holders.jobs)
-    rest = f" and {count(more, 'team')} more" if more > 0 else ""
+    noun = "team" if more == 1 else "teams"
+    rest = f" and {more:,} more {noun}" if more > 0 else ""
     show(f"GPUs held: {teams}{rest}; largest jobs: {jobs}")
 
 
@@ -160,7 +161,7 @@ def _remedy(remedy: Remedy) -> str:
 def _on(slots: Sequence[Slot]) -> str:
     names = list(dict.fromkeys(f"`{slot.node}`" for slot in slots))
     more = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {count(more, 'node')} more" if more > 0 else "")
+    return ", ".join(names[:SHOWN]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _line(job: Job, state: str, since_ms: Millis, now_ms: Millis, reason: str = "") -> JobLine:

@@ -18,24 +18,41 @@ from tenfold.model.fleet.finding import Finding
 
 app = App(
     name="policy",
-    help="Check, show and preview scheduling policies.",
+    help="Check, show and preview scheduling policies",
     help_format="plaintext",
     default_parameter=Parameter(show_default=False),
 )
-app.command("tenfold.cli.policy.preview:preview_command", name="preview")
-app.command("tenfold.cli.policy.shadow:shadow_command", name="shadow")
+app.command(
+    "tenfold.cli.policy.preview:preview_command",
+    name="preview",
+    help="""Simulate a policy change, and show which teams gain or lose.
+
+    The same jobs run under the current and the new policy; nothing is applied. Exits with status 1
+    if a run fails.
+    """,
+)
+app.command(
+    "tenfold.cli.policy.shadow:shadow_command",
+    name="shadow",
+    help="""Show how often the policy of `tenfold up --shadow` agrees with the live one.
+
+    The shadow policy is evaluated at every live decision, but its actions are only recorded. So
+    this shows where the two policies differ, not what would have happened: use
+    `tenfold replay --policy` for that.
+    """,
+)
 
 EXIT_NO = 1
-FleetFile = Annotated[Path | None, Parameter(help="Fleet file to compare the policy with.")]
+FleetFile = Annotated[Path | None, Parameter(help="Fleet file to compare the policy with")]
 Facts = Annotated[
-    Path | None, Parameter(help="Folder with your own facts, which override the built-in ones.")
+    Path | None, Parameter(help="Folder with your own facts, which override the built-in ones")
 ]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 @app.command
 def check(
-    file: Annotated[Path, Parameter(help="Policy file.")],
+    file: Annotated[Path, Parameter(help="Policy file")],
     *,
     fleet: FleetFile = None,
     facts: Facts = None,
@@ -72,7 +89,7 @@ def _checked(file: Path, fleet: Path | None, facts: Path | None) -> FleetCheck:
 
 @app.command(name="show")
 def show_command(
-    policy: Annotated[str, Parameter(help="Policy file, or name of a built-in policy.")],
+    policy: Annotated[str, Parameter(help="Policy file, or name of a built-in policy")],
     *,
     fleet: FleetFile = None,
     facts: Facts = None,

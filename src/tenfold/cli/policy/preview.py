@@ -34,12 +34,12 @@ ARROW = "\u2192"
 
 
 def preview_command(
-    policy: Annotated[str, Parameter(help="New policy: a policy file, a name or a slurm.conf.")],
+    policy: Annotated[str, Parameter(help="New policy: a policy file, a name or a slurm.conf")],
     *,
     fleet: FleetFile,
     jobs: JobsFile,
     against: Annotated[
-        str, Parameter(help="Current policy to compare with (default: tenfold).")
+        str, Parameter(help="Current policy to compare with (default: tenfold)")
     ] = "tenfold",
     failures: Failures = "none",
     seed: Seed = 0,
@@ -48,10 +48,7 @@ def preview_command(
     facts: Facts = None,
     as_json: Json = False,
 ) -> None:
-    """Simulate the same jobs under the current and a new policy, and show which teams gain or lose.
-
-    Nothing is applied. Exits with status 1 if a run fails.
-    """
+    """Simulate a policy change; the help text is in `command`, which imports this lazily."""
     for named in (against, policy):
         policy_of(named)
     files = SimFiles(

@@ -21,15 +21,10 @@ LATEST_MOST = 1_000
 def shadow_command(
     *,
     state_dir: StateDirOption = None,
-    last: Annotated[int, Parameter(help="Number of differences to list (default: 5).")] = SHOWN,
-    as_json: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")] = False,
+    last: Annotated[int, Parameter(help="Number of differences to list (default: 5)")] = SHOWN,
+    as_json: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")] = False,
 ) -> None:
-    """Show how often the policy of `tenfold up --shadow` agrees with the live one.
-
-    The shadow policy is evaluated at every live decision, but its actions are only recorded. So
-    this shows where the two policies differ, not what would have happened: use
-    `tenfold replay --policy` for that.
-    """
+    """Show shadow decisions; the help text is in `command`, which imports this lazily."""
     if not 0 <= last <= LATEST_MOST:
         raise InputError(
             "bad-number",
