@@ -1,9 +1,8 @@
-"""Arrays and tensors as a few words about them and their bare bytes.
+"""Arrays and tensors as a short description plus their raw bytes.
 
-Nothing is pickled. numpy and torch are brought in only where a value or a checkpoint has
-need of them. A tensor on an accelerator is brought over when its bytes are asked for, one
-at a time. Types that other libraries add (bfloat16, float8) are kept as bytes under their
-torch name.
+Nothing is pickled. numpy and torch are imported only if a value or checkpoint needs them. A tensor
+on an accelerator is copied to the CPU when its bytes are read, one at a time. Types added by other
+libraries (bfloat16, float8) are stored as bytes under their torch name.
 """
 
 import sys
@@ -19,11 +18,11 @@ ValueSpec = dict[str, Any]
 
 _LIBRARIES = {"array": "numpy", "scalar": "numpy", "tensor": "torch"}
 _PLAIN = "biufcSUMmV"
-"""Kinds of numpy types that are nothing but their bytes."""
+"""Kinds of numpy types that are plain bytes."""
 
 
 def spec_of(value: object, where: str) -> ValueSpec | None:
-    """Return the form of an array, scalar or tensor; None where it is none of them."""
+    """Return the spec of an array, scalar or tensor; None if it is none of them."""
     numpy = cast("Any", sys.modules.get("numpy"))
     if numpy is not None and isinstance(value, numpy.ndarray | numpy.generic):
         return _numpy_spec(numpy, cast("Any", value), where)
@@ -34,7 +33,7 @@ def spec_of(value: object, where: str) -> ValueSpec | None:
 
 
 def content(value: object, spec: ValueSpec) -> memoryview:
-    """Return the bytes of a value, in the order of its rows."""
+    """Return the bytes of a value in row-major order."""
     if not spec["bytes"]:
         return memoryview(b"")
     if spec["kind"] == "tensor":
@@ -46,31 +45,31 @@ def content(value: object, spec: ValueSpec) -> memoryview:
 
 
 def allocate(spec: ValueSpec, bytes_left: int) -> tuple[Any, memoryview]:
-    """Return a value of this form to be filled, and the memory to fill.
+    """Return an empty value of this spec, and its memory to fill.
 
-    The form may come from anywhere: it must be one that `spec_of` could have given, and
-    `bytes_left` is the most bytes that there can be.
+    The spec is untrusted: it must be one that `spec_of` could have returned, and `bytes_left` is
+    the most bytes there can be.
     """
     kind, shape, size = spec.get("kind"), _shape(spec), spec.get("bytes")
     if kind not in _LIBRARIES or not isinstance(size, int) or not 0 <= size <= bytes_left:
-        raise Damaged("a value has a form that cannot be")
+        raise Damaged("a value has an invalid spec")
     try:
         module = import_module(_LIBRARIES[kind])
     except ImportError:
         raise CheckpointError(
             code="checkpoint-needs-library",
-            message=f"the checkpoint holds values of {_LIBRARIES[kind]}, which is not installed",
-            hint=f"install it: pip install {_LIBRARIES[kind]}",
+            message=f"the checkpoint needs {_LIBRARIES[kind]}, which is not installed",
+            hint=f"run `pip install {_LIBRARIES[kind]}`",
         ) from None
     make = _torch_empty if kind == "tensor" else _numpy_empty
     try:
         return make(module, spec, shape)
     except (TypeError, ValueError, RuntimeError, SyntaxError, OverflowError) as error:
-        raise Damaged(f"a value has a form that cannot be: {error}") from None
+        raise Damaged(f"a value has an invalid spec: {error}") from None
 
 
 def finish(value: Any, spec: ValueSpec) -> Any:
-    """Return a filled value as it was given: a numpy scalar is taken out of its array."""
+    """Return a filled value in its original form: numpy scalars are taken out of their array."""
     return value[()] if spec["kind"] == "scalar" else value
 
 
@@ -78,9 +77,9 @@ def _numpy_spec(numpy: Any, value: Any, where: str) -> ValueSpec:
     kind = "scalar" if isinstance(value, numpy.generic) else "array"
     dtype = value.dtype
     if dtype.kind not in _PLAIN or dtype.names or numpy.dtype(dtype.str) != dtype:
-        raise _unsupported(where, f"a numpy value of type `{dtype}`", "view it as plain numbers")
+        raise _unsupported(where, f"a numpy value of type `{dtype}`", "convert it to plain numbers")
     if kind == "array" and type(value) not in (numpy.ndarray, numpy.memmap):
-        raise _unsupported(where, f"a `{type(value).__name__}`", "store its arrays one by one")
+        raise _unsupported(where, f"a `{type(value).__name__}`", "store its arrays separately")
     return {
         "kind": kind,
         "dtype": str(dtype.str),
@@ -91,10 +90,10 @@ def _numpy_spec(numpy: Any, value: Any, where: str) -> ValueSpec:
 
 def _torch_spec(torch: Any, value: Any, where: str) -> ValueSpec:
     if hasattr(value, "to_local"):
-        raise _unsupported(where, "a distributed tensor", "store `.to_local()` of each rank")
+        raise _unsupported(where, "a distributed tensor", "store `.to_local()` on each rank")
     strided = value.layout == torch.strided
     if not strided or value.is_quantized or value.device.type == "meta":
-        raise _unsupported(where, "a sparse, quantised or meta tensor", "store its plain parts")
+        raise _unsupported(where, "a sparse, quantised or meta tensor", "store its dense parts")
     return {
         "kind": "tensor",
         "dtype": str(value.dtype).removeprefix("torch."),
@@ -106,9 +105,9 @@ def _torch_spec(torch: Any, value: Any, where: str) -> ValueSpec:
 def _numpy_empty(numpy: Any, spec: ValueSpec, shape: Sequence[int]) -> tuple[Any, memoryview]:
     dtype = numpy.dtype(str(spec.get("dtype")))
     if dtype.kind not in _PLAIN or dtype.str != spec.get("dtype"):
-        raise Damaged(f"numpy has no plain type `{spec.get('dtype')}`")
+        raise Damaged(f"`{spec.get('dtype')}` is not a plain numpy type")
     if prod(shape) * dtype.itemsize != spec["bytes"]:
-        raise Damaged("a numpy value does not have the size of its shape")
+        raise Damaged("the size of a numpy value does not match its shape")
     value = numpy.empty(shape, dtype)
     if not spec["bytes"]:
         return value, memoryview(b"")
@@ -118,9 +117,9 @@ def _numpy_empty(numpy: Any, spec: ValueSpec, shape: Sequence[int]) -> tuple[Any
 def _torch_empty(torch: Any, spec: ValueSpec, shape: Sequence[int]) -> tuple[Any, memoryview]:
     dtype = cast("Any", getattr(torch, str(spec.get("dtype")), None))
     if not isinstance(dtype, torch.dtype):
-        raise Damaged(f"torch has no type `{spec.get('dtype')}`")
+        raise Damaged(f"`{spec.get('dtype')}` is not a torch type")
     if prod(shape) * dtype.itemsize != spec["bytes"]:
-        raise Damaged("a tensor does not have the size of its shape")
+        raise Damaged("the size of a tensor does not match its shape")
     if not spec["bytes"]:
         return torch.empty(shape, dtype=dtype), memoryview(b"")
     flat = torch.empty(spec["bytes"], dtype=torch.uint8)
@@ -133,13 +132,13 @@ def _shape(spec: ValueSpec) -> list[int]:
         raise Damaged("a value has no shape")
     sizes = cast("list[object]", shape)
     if not all(isinstance(size, int) and 0 <= size < 1 << 62 for size in sizes):
-        raise Damaged("a value has a shape that cannot be")
+        raise Damaged("a value has an invalid shape")
     return cast("list[int]", sizes)
 
 
 def _unsupported(where: str, what: str, hint: str) -> CheckpointError:
     return CheckpointError(
         code="checkpoint-cannot-store",
-        message=f"{where} is {what}, which a checkpoint cannot hold",
+        message=f"{where} is {what}, which a checkpoint cannot contain",
         hint=hint,
     )

@@ -1,7 +1,7 @@
-"""What the checkpoint library raises on purpose, and what it only says.
+"""Errors and warnings of the checkpoint library.
 
-The room imports nothing else of Tenfold, so it has an error of its own. It has the same
-fields: a stable code, one sentence, and what to do about it.
+It imports nothing else of Tenfold, so it has its own error class, with the same fields: a stable
+code, a message and a hint.
 """
 
 import errno
@@ -11,7 +11,7 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class CheckpointError(Exception):
-    """A checkpoint could not be written, or none could be read."""
+    """A checkpoint could not be written, or no valid one could be read."""
 
     def __init__(self, *, code: str, message: str, hint: str = "") -> None:
         super().__init__(f"{message}; {hint}" if hint else message)
@@ -21,24 +21,24 @@ class CheckpointError(Exception):
 
 
 class Damaged(Exception):
-    """A file is not what was written; the reason is the text of the error."""
+    """A file is damaged; the error text is the reason."""
 
 
 def cannot_write(where: object, error: OSError) -> CheckpointError:
-    """Return the error for a write that the system refused."""
+    """Return the error for a failed write."""
     if error.errno in DISK_FULL:
         return CheckpointError(
             code="checkpoint-disk-full",
-            message=f"no room for a checkpoint in `{where}`: {error.strerror}",
-            hint="free some space; checkpoints that were there before are untouched",
+            message=f"disk full while writing a checkpoint to `{where}`: {error.strerror}",
+            hint="free disk space; existing checkpoints are untouched",
         )
     return CheckpointError(
         code="checkpoint-not-written",
-        message=f"a checkpoint could not be written to `{where}`: {error}",
-        hint="checkpoints that were there before are untouched",
+        message=f"cannot write a checkpoint to `{where}`: {error}",
+        hint="existing checkpoints are untouched",
     )
 
 
 def warn(sentence: str) -> None:
-    """Say something that does not stop the run, to the log `tenfold.checkpoint`."""
+    """Log a warning that does not stop the run, to the log `tenfold.checkpoint`."""
     logging.getLogger("tenfold.checkpoint").warning(sentence)

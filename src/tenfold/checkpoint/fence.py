@@ -1,8 +1,8 @@
-"""Who may write: one process at a time, and never a run that has a successor.
+"""Fencing: one writer at a time, and never a run that has been superseded.
 
-The lock keeps two processes apart. It does not tell an old run from a new one: a run that
-was thought lost may come back and take it. So the folder remembers the highest attempt that
-has written to it or begun from it, and a lower one is refused.
+The lock keeps two processes apart, but cannot tell an old run from a new one: a run that was
+presumed lost may come back and take it. The folder therefore records the highest attempt that wrote
+to it or loaded from it, and lower ones are rejected.
 """
 
 import os
@@ -30,13 +30,13 @@ _LAUNCH = (
 
 
 def attempt_here() -> int:
-    """Return the attempt that `TENFOLD_ATTEMPT` states, or 0."""
+    """Return the attempt in `TENFOLD_ATTEMPT`, or 0."""
     value = os.environ.get("TENFOLD_ATTEMPT", "")
     return int(value) if value.isascii() and value.isdigit() else 0
 
 
 def run_here() -> str:
-    """Return what all ranks of one launch share, and two launches mostly do not."""
+    """Return an id that all ranks of one launch share and other launches rarely do."""
     words = "\0".join(os.environ.get(name, "") for name in _LAUNCH)
     return sha256(words.encode(errors="surrogateescape")).hexdigest()[:16]
 
@@ -45,11 +45,11 @@ def run_here() -> str:
 def only_writer(
     files: Files, folder: Path, attempt: int, wait_s: float
 ) -> Generator[None, None, None]:
-    """Hold the folder, having made sure that no later attempt has it."""
+    """Lock the folder after checking that no later attempt uses it."""
     files.make_folder(folder)
     with files.lock(folder / LOCK, wait_s):
         check_fence(files, folder, attempt)
-        # Before anything is written: what a dead writer left may be what fills the disk.
+        # Before anything is written: leftovers of a dead writer may be what fills the disk.
         sweep(files, folder)
         if attempt > _fenced_attempt(files, folder):
             write_sealed(files, folder / FENCE, {"attempt": attempt})
@@ -57,16 +57,16 @@ def only_writer(
 
 
 def check_fence(files: Files, folder: Path, attempt: int) -> None:
-    """Raise where a later attempt has begun.
+    """Raise if a later attempt has started.
 
-    Asked again just before a checkpoint counts, for file systems whose locks do nothing.
+    Checked again just before a checkpoint is committed, for file systems without working locks.
     """
     latest = _latest(files, folder)
     if attempt < latest:
         raise CheckpointError(
             code="checkpoint-fenced",
-            message=f"attempt {attempt} may not write to `{folder}`: attempt {latest} has begun",
-            hint="end this run; its successor goes on from the last checkpoint",
+            message=f"attempt {attempt} may not write to `{folder}`: attempt {latest} has started",
+            hint="stop this run; its successor resumes from the last checkpoint",
         )
 
 
@@ -80,7 +80,7 @@ def _fenced_attempt(files: Files, folder: Path) -> int:
 
 
 def _latest(files: Files, folder: Path) -> int:
-    """Return the highest attempt known, also where the fence itself has rotted."""
+    """Return the highest known attempt, even if the fence file is damaged."""
     latest = _fenced_attempt(files, folder)
     for entry in committed(files, folder):
         try:

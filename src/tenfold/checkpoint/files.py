@@ -1,8 +1,7 @@
-"""The few things that saving and loading ask of a disk.
+"""The disk operations that saving and loading need.
 
-Everything goes through `Files`, so that a test can put a disk there that forgets what was
-not synced. `Disk` is the real one. Written files are always synced: there
-is no way to ask for less.
+Everything goes through `Files`, so a test can substitute a disk that loses whatever was not synced.
+`Disk` is the real one. Written files are always synced; there is no option for less.
 """
 
 import errno
@@ -25,22 +24,22 @@ _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 class Stream(Protocol):
-    """An open file that is read from its start to its end."""
+    """An open file that is read sequentially."""
 
     def readinto(self, into: memoryview, /) -> int:
-        """Fill `into` as far as there is something, and return how far; 0 at the end."""
+        """Read into `into` and return the number of bytes; 0 at the end."""
         ...
 
 
 class Files(Protocol):
-    """What a disk can do. Failures are `OSError`, as the system raises them."""
+    """Operations of a disk. Failures are `OSError`, as raised by the system."""
 
     def make_folder(self, path: Path) -> None:
-        """Make a folder and those above it; one that is there is left alone."""
+        """Create a folder and its parents; an existing one is left alone."""
         ...
 
     def write(self, path: Path, chunks: Iterable[Bytes]) -> None:
-        """Make a file, write it whole and sync its content."""
+        """Create a file, write it completely and sync its content."""
         ...
 
     def open(self, path: Path) -> AbstractContextManager[Stream]:
@@ -52,27 +51,27 @@ class Files(Protocol):
         ...
 
     def names(self, folder: Path) -> list[str]:
-        """Return what a folder holds, sorted; nothing where there is no folder."""
+        """Return the names in a folder, sorted; none if it does not exist."""
         ...
 
     def rename(self, old: Path, new: Path) -> None:
-        """Give a file or folder another name at once, over a file that has it."""
+        """Rename a file or folder atomically, replacing a file of that name."""
         ...
 
     def sync_folder(self, path: Path) -> None:
-        """Return when names in this folder are as they are for good."""
+        """Sync the names in this folder."""
         ...
 
     def remove(self, path: Path) -> None:
-        """Remove a folder with all it holds; one that is not there is no fault."""
+        """Remove a folder and its content; a missing one is not an error."""
         ...
 
     def lock(self, path: Path, wait_s: float) -> AbstractContextManager[None]:
-        """Be the only holder of a lock, or raise after `wait_s`."""
+        """Hold a lock exclusively, or raise after `wait_s`."""
         ...
 
     def pause(self) -> float:
-        """Let others go on for a moment, and return the seconds it took."""
+        """Wait a moment, and return the seconds it took."""
         ...
 
 
@@ -80,14 +79,14 @@ class Disk:
     """The file system of this machine."""
 
     def make_folder(self, path: Path) -> None:
-        """Make a folder and those above it, each name synced in the folder that holds it."""
+        """Create a folder and its parents, and sync each new name."""
         missing = [one for one in (path, *path.parents) if not one.exists()]
         path.mkdir(parents=True, exist_ok=True)
         for one in missing:
             self.sync_folder(one.parent)
 
     def write(self, path: Path, chunks: Iterable[Bytes]) -> None:
-        """Make a file, write it whole and sync its content."""
+        """Create a file, write it completely and sync its content."""
         with path.open("wb", buffering=0) as file:
             for chunk in chunks:
                 rest = memoryview(chunk)
@@ -97,9 +96,9 @@ class Disk:
 
     @contextmanager
     def open(self, path: Path) -> Generator[Stream, None, None]:
-        """Open a file; what the system still has of it in memory is dropped first.
+        """Open a file after dropping its cached pages.
 
-        Without that a read-back would see what was meant to be written, not what was.
+        Otherwise reading back would return what was meant to be written, not what is on disk.
         """
         with open(path, "rb", buffering=0, opener=_opened_file) as file:
             if hasattr(os, "posix_fadvise"):
@@ -111,17 +110,17 @@ class Disk:
         return path.stat().st_size
 
     def names(self, folder: Path) -> list[str]:
-        """Return what a folder holds, sorted; nothing where there is no folder."""
+        """Return the names in a folder, sorted; none if it does not exist."""
         try:
             return sorted(os.listdir(folder))
         except (FileNotFoundError, NotADirectoryError):
             return []
 
     def rename(self, old: Path, new: Path) -> None:
-        """Give a file or folder another name.
+        """Rename a file or folder.
 
-        A network file system may answer a call that it had to send twice with "no such
-        file", although the first one went through. Then the new name is there.
+        A network file system may answer a repeated call with "no such file" although the first one
+        succeeded. Then the new name exists.
         """
         try:
             old.rename(new)
@@ -130,19 +129,19 @@ class Disk:
                 raise
 
     def sync_folder(self, path: Path) -> None:
-        """Return when names in this folder are as they are for good."""
+        """Sync the names in this folder."""
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(folder)
         except OSError as error:
-            # Some network file systems sync names at once and refuse to be asked.
+            # Some network file systems sync names immediately and reject the call.
             if error.errno not in (errno.EINVAL, errno.ENOTSUP):
                 raise
         finally:
             os.close(folder)
 
     def remove(self, path: Path) -> None:
-        """Remove a folder with all it holds; one that is not there is no fault."""
+        """Remove a folder and its content; a missing one is not an error."""
         try:
             shutil.rmtree(path)
         except FileNotFoundError:
@@ -150,15 +149,15 @@ class Disk:
 
     @contextmanager
     def lock(self, path: Path, wait_s: float) -> Generator[None, None, None]:
-        """Hold a lock that goes with the process, however it ends."""
+        """Hold a lock that is released when the process ends, however it ends."""
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             self._take(file, path, wait_s)
             try:
                 yield
             finally:
-                # A forked child has the same lock: closing alone would leave it held. Where
-                # locks do nothing, giving one back fails as well.
+                # A forked child shares the lock: closing alone would leave it held. Where locks do
+                # not work, unlocking fails as well.
                 with suppress(OSError):
                     fcntl.flock(file, fcntl.LOCK_UN)
         finally:
@@ -176,7 +175,7 @@ class Disk:
             except OSError as error:
                 if error.errno not in _NO_LOCKS:
                     raise
-                warn(f"`{path}` cannot be locked here: {error.strerror}")
+                warn(f"cannot lock `{path}`: {error.strerror}")
                 return
             else:
                 _write_holder(file)
@@ -190,16 +189,16 @@ class Disk:
 
 
 def _opened_file(path: str, flags: int) -> int:
-    """Open a file at once, and nothing but a file: whoever opens a named pipe may wait for ever."""
+    """Open a regular file without blocking: opening a named pipe could wait forever."""
     file = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
-        raise OSError(errno.EINVAL, "it is no plain file", path)
+        raise OSError(errno.EINVAL, "not a regular file", path)
     return file
 
 
 def _write_holder(file: int) -> None:
-    """Say who holds the lock, for the message of one who waits; a full disk is no obstacle."""
+    """Write the holder into the lock file, for error messages; a full disk is ignored."""
     with suppress(OSError):
         os.ftruncate(file, 0)
         os.pwrite(file, f"{os.getpid()} on {socket.gethostname()}".encode(), 0)
@@ -209,8 +208,8 @@ def _busy(path: Path, holder: bytes) -> CheckpointError:
     who = holder.decode(errors="replace") or "unknown"
     return CheckpointError(
         code="checkpoint-folder-busy",
-        message=f"another process writes to `{path.parent}` (process {who})",
-        hint="end it, or give each run a folder of its own",
+        message=f"another process is writing to `{path.parent}` (process {who})",
+        hint="stop it, or use a separate folder for each run",
     )
 
 

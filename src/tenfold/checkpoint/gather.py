@@ -1,9 +1,9 @@
-"""How ranks that share nothing but a folder make one checkpoint.
+"""Coordinate ranks that share only a folder to save one checkpoint.
 
-The first rank announces the save in a new folder, with a number that no other save has. The
-others find the announcement, write their shards beside it and wait until the whole counts.
-One that answered the announcement of a run that died finds its folder gone and answers the
-next. The first rank counts a shard when its record is there, and commits when all are.
+Rank 0 announces the save in a new folder with a unique number. The others find the request, write
+their shards there and wait until the checkpoint is committed. If the request was from a run that
+died, its folder disappears and they answer the next one. Rank 0 counts a shard when its record is
+there, and commits when all are.
 """
 
 from pathlib import Path
@@ -18,7 +18,7 @@ _REQUEST_FILE = "call.json"
 
 
 def announce(files: Files, folder: Path, request: SaveRequest) -> None:
-    """Make the folder of a save, and say what is to be written into it."""
+    """Create the folder of a save and write its request."""
     staging = folder / request.staging
     files.make_folder(staging)
     if request.ranks > 1:
@@ -44,12 +44,12 @@ def await_shards(files: Files, folder: Path, request: SaveRequest, wait_s: float
             raise CheckpointError(
                 code="checkpoint-shards-missing",
                 message=f"step {request.step}: no shard from rank {listed} after {wait_s:g} s",
-                hint="every rank must call `save` for the same step; see whether one has died",
+                hint="every rank must call `save` for the same step; check whether one has died",
             )
 
 
 class RankSave:
-    """A rank's part in a save: find the call, answer it, see it through."""
+    """A rank's part in a save: find the request, write the shard, wait for the commit."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class RankSave:
         self._answered_request: SaveRequest | None = None
 
     def wait(self, wait_s: float) -> Path:
-        """Return the checkpoint when it counts, or raise after `wait_s` without progress."""
+        """Return the committed checkpoint, or raise after `wait_s` without progress."""
         waited_s = 0.0
         while waited_s <= wait_s:
             path = self._committed()
@@ -80,11 +80,11 @@ class RankSave:
         raise CheckpointError(
             code="checkpoint-abandoned",
             message=f"step {self._wanted_request.step}: no checkpoint by rank 0 in {wait_s:g} s",
-            hint="see what the first rank says; it must call `save` for the same step",
+            hint="check the log of rank 0; it must call `save` for the same step",
         )
 
     def _write_answer(self) -> bool:
-        """Write the shard where a call stands that has no answer yet; tell whether it did."""
+        """Write the shard for a request that has none yet; return whether it was written."""
         request = self._find_request()
         if request is None or request == self._answered_request:
             return False
@@ -99,13 +99,13 @@ class RankSave:
                 read_back=self._read_back,
             )
         except FileNotFoundError:
-            # The folder of a run that died was swept away meanwhile.
+            # The folder of a dead run was removed meanwhile.
             return False
         self._answered_request = request
         return True
 
     def _find_request(self) -> SaveRequest | None:
-        """Return the newest call for this step, these ranks, this attempt and this launch."""
+        """Return the newest request for this step, number of ranks, attempt and launch."""
         for entry in leftovers(self._files, self._folder):
             if _REQUEST_FILE not in self._files.names(entry.path):
                 continue
@@ -123,7 +123,7 @@ class RankSave:
         return wanted.step, wanted.ranks, wanted.attempt, wanted.run
 
     def _committed(self) -> Path | None:
-        """Return the checkpoint that holds this rank's shard, once there is one."""
+        """Return the committed checkpoint with this rank's shard; None until then."""
         request = self._answered_request
         if request is None or request.name not in self._files.names(self._folder):
             return None

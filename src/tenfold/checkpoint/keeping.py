@@ -1,7 +1,7 @@
-"""Which checkpoints stay: at least `keep` that hold, and everything newer than those.
+"""Retention: keep at least `keep` valid checkpoints, and everything newer.
 
-A checkpoint is hashed once by a process that writes or loads it; later its files are only
-counted and measured, so that a save does not read all older ones again.
+A process hashes a checkpoint once when it writes or loads it; later it only checks file names and
+sizes, so that a save does not read all older checkpoints again.
 """
 
 from pathlib import Path
@@ -19,61 +19,60 @@ from tenfold.checkpoint.manifest import (
 from tenfold.checkpoint.sealed import digest
 
 _hashed: dict[str, None] = {}
-"""Nonces of checkpoints whose hashes this process has seen to hold."""
+"""Nonces of checkpoints whose hashes this process has verified."""
 
 
 def remember(manifest: Manifest) -> None:
-    """Note that a checkpoint's hashes hold."""
+    """Record that a checkpoint's hashes are verified."""
     _hashed[manifest.request.nonce] = None
 
 
 def forget(manifest: Manifest) -> None:
-    """Trust a checkpoint's hashes no more, until they are seen to hold again."""
+    """Forget that a checkpoint's hashes were verified."""
     _hashed.pop(manifest.request.nonce, None)
 
 
 def check_sizes(files: Files, entry: Entry) -> Manifest:
-    """Return the manifest where every file is there in its size; raise `Damaged` otherwise."""
+    """Return the manifest if every file has its size; raise `Damaged` otherwise."""
     manifest = read_manifest(files, entry)
     for name, (size, _) in manifest.files.items():
         try:
             found = files.size(entry.path / name)
         except OSError as error:
-            raise Damaged(f"`{name}` cannot be read: {error.strerror or error}") from None
+            raise Damaged(f"cannot read `{name}`: {error.strerror or error}") from None
         if found != size:
-            raise Damaged(f"`{name}` has {found} bytes, not {size}")
+            raise Damaged(f"`{name}` has {found} bytes instead of {size}")
     return manifest
 
 
 def check_hashes(files: Files, entry: Entry, manifest: Manifest, names: list[str]) -> None:
-    """Raise `Damaged` where one of these files is not what was written."""
+    """Raise `Damaged` if one of these files does not match its hash."""
     forget(manifest)
     for name in names:
         try:
             found = digest(files, entry.path / name)
         except OSError as error:
-            raise Damaged(f"`{name}` cannot be read: {error.strerror or error}") from None
+            raise Damaged(f"cannot read `{name}`: {error.strerror or error}") from None
         if found != manifest.files[name]:
-            raise Damaged(f"`{name}` does not have the hash it was written with")
+            raise Damaged(f"`{name}` does not match its hash")
 
 
 def sweep(files: Files, folder: Path) -> None:
-    """Remove what dead writers left; only the holder of the lock may.
+    """Remove leftovers of dead writers; only the lock holder may.
 
-    A rank of theirs may still be adding to it. What cannot be removed is in nobody's way.
+    One of their ranks may still be writing. What cannot be removed does no harm.
     """
     for entry in leftovers(files, folder):
         try:
             files.remove(entry.path)
         except OSError as error:
-            warn(f"`{entry.path}` could not be removed: {error}")
+            warn(f"cannot remove `{entry.path}`: {error}")
 
 
 def prune(files: Files, folder: Path, keep: int, *, hashes: bool) -> None:
-    """Remove what is older than the `keep` newest checkpoints that hold.
+    """Remove checkpoints older than the `keep` newest valid ones.
 
-    A damaged one does not count. The new one counts already, and is in place for good.
-    Failing to remove is no failure to save.
+    Damaged ones do not count; the new one does. A failure to remove is not a failure to save.
     """
     valid = 0
     for entry in committed(files, folder):
@@ -96,11 +95,11 @@ def _is_valid(files: Files, entry: Entry, *, hashes: bool) -> bool:
 
 
 def _remove(files: Files, entry: Entry) -> None:
-    """Take the name away first: a checkpoint that is half removed must not look like one."""
+    """Rename it first: a half-removed checkpoint must not look like a checkpoint."""
     staging = entry.path.with_name(f"{entry.path.name}.gone-{new_nonce()}")
     try:
         files.rename(entry.path, staging)
         files.sync_folder(entry.path.parent)
         files.remove(staging)
     except OSError as error:
-        warn(f"checkpoint `{entry.path.name}` could not be removed: {error}")
+        warn(f"cannot remove checkpoint `{entry.path.name}`: {error}")

@@ -1,4 +1,4 @@
-"""Read the newest checkpoint that holds, and say what is wrong with those that do not."""
+"""Load the newest valid checkpoint, and report what is wrong with the others."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,19 +22,19 @@ _LISTINGS_MOST = 3
 
 @dataclass(frozen=True)
 class Report:
-    """What was found of one checkpoint."""
+    """The state of one checkpoint."""
 
     path: Path
     step: int
     state: Literal["valid", "damaged", "unfinished"]
     problem: str = ""
     at_ms: int | None = None
-    """When it was saved, in milliseconds since 1970; None where that is not known."""
+    """Save time, in milliseconds since 1970; None if unknown."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What was saved at one step."""
+    """A loaded checkpoint."""
 
     step: int
     values: Any
@@ -42,17 +42,17 @@ class Checkpoint:
     """`attempt`, `ranks`, `save` (its number in the folder) and `at_ms`."""
     path: Path
     passed_over: tuple[Report, ...] = field(default=())
-    """Newer ones that do not hold, and why."""
+    """Newer checkpoints that are damaged, and why."""
 
 
 def load(
     folder: str | Path, *, rank: int = 0, ranks: int = 1, files: Files = DISK
 ) -> Checkpoint | None:
-    """Return the newest checkpoint that holds; None where none was ever finished.
+    """Return the newest valid checkpoint; None if none was ever completed.
 
-    Every shard is checked, not only the one of `rank`, so that all ranks come to the same
-    one. Where there are checkpoints and none holds, that is an error: to begin anew would
-    throw the work away without a word.
+    Every shard is checked, not only that of `rank`, so all ranks choose the same checkpoint. If
+    there are checkpoints but none is valid, that is an error: starting over would silently discard
+    the work.
     """
     place, seen = Path(folder), list[Entry]()
     skipped: list[Report] = []
@@ -62,50 +62,49 @@ def load(
             return None
         if entries == seen:
             break
-        # A writer may have removed those of the first listing while they were read.
+        # A writer may have removed them while they were read.
         seen, skipped = entries, []
         for entry in entries:
             try:
                 return _read(files, entry, rank, ranks, tuple(skipped))
             except Damaged as why:
-                warn(f"checkpoint `{entry.path.name}` is passed over: {why}")
+                warn(f"skipped checkpoint `{entry.path.name}`: {why}")
                 skipped.append(Report(entry.path, entry.step, "damaged", str(why)))
     raise CheckpointError(
         code="checkpoint-none-valid",
-        message=f"none of {len(skipped)} checkpoints in `{place}` holds; "
+        message=f"none of {len(skipped)} checkpoints in `{place}` is valid; "
         f"the newest, `{skipped[0].path.name}`: {skipped[0].problem}",
-        hint="restore one from a copy, or move them away to begin anew",
+        hint="restore a copy, or move them away to start over",
     )
 
 
 def load_at(path: str | Path, *, rank: int = 0, ranks: int = 1, files: Files = DISK) -> Checkpoint:
-    """Return one checkpoint, with only the shard of `rank` read and checked.
+    """Return one checkpoint, reading and checking only the shard of `rank`.
 
-    For many ranks: let the first one `load`, tell the others its `path`, and let them load
-    from there.
+    For many ranks: let rank 0 `load`, send its `path` to the others, and let them load from there.
     """
     place = Path(path)
     entry = next((one for one in committed(files, place.parent) if one.path == place), None)
     if entry is None:
         raise CheckpointError(
             code="checkpoint-not-there",
-            message=f"there is no checkpoint `{place}`",
-            hint="`verify` of its folder lists those that are there",
+            message=f"checkpoint `{place}` does not exist",
+            hint="call `verify` on its folder to list the checkpoints",
         )
     try:
         return _read(files, entry, rank, ranks, (), alone=True)
     except Damaged as why:
         raise CheckpointError(
             code="checkpoint-damaged",
-            message=f"checkpoint `{place}` does not hold: {why}",
-            hint="`load` of its folder falls back to an older one",
+            message=f"checkpoint `{place}` is damaged: {why}",
+            hint="call `load` on its folder to fall back to an older one",
         ) from None
 
 
 def newest(folder: str | Path, *, hashes: bool = False, files: Files = DISK) -> Report | None:
-    """Return the newest checkpoint that holds, without loading it; None where none does.
+    """Return the newest valid checkpoint without loading it; None if there is none.
 
-    Cheap: files are only measured, unless `hashes` are asked for.
+    Cheap: only file sizes are checked, unless `hashes` is set.
     """
     for entry in committed(files, Path(folder)):
         try:
@@ -119,7 +118,7 @@ def newest(folder: str | Path, *, hashes: bool = False, files: Files = DISK) -> 
 
 
 def verify(folder: str | Path, *, files: Files = DISK) -> list[Report]:
-    """Read every checkpoint whole, and report on each, newest first."""
+    """Read every checkpoint completely, and report on each, newest first."""
     place = Path(folder)
     found: list[Report] = []
     for entry in committed(files, place):
@@ -130,7 +129,7 @@ def verify(folder: str | Path, *, files: Files = DISK) -> list[Report]:
             found.append(Report(entry.path, entry.step, "damaged", str(why)))
         else:
             found.append(Report(entry.path, entry.step, "valid", at_ms=manifest.at_ms))
-    unfinished = "it was being written or removed; the next save sweeps it away"
+    unfinished = "interrupted while being written or removed; the next save deletes it"
     found += [
         Report(entry.path, entry.step, "unfinished", unfinished)
         for entry in leftovers(files, place)
@@ -151,9 +150,9 @@ def _read(
     if manifest.request.ranks != ranks or not 0 <= rank < ranks:
         raise CheckpointError(
             code="checkpoint-ranks-differ",
-            message=f"`{entry.path.name}` was saved by {manifest.request.ranks} ranks; "
-            f"rank {rank} of {ranks} asks for it",
-            hint="load it with as many ranks; shards are not cut anew",
+            message=f"`{entry.path.name}` was saved by {manifest.request.ranks} ranks, "
+            f"but is being loaded as rank {rank} of {ranks}",
+            hint="load it with the same number of ranks; shards are not resharded",
         )
     others = [name for name in manifest.files if name != data_name(rank)]
     check_hashes(files, entry, manifest, [record_name(rank)] if alone else others)

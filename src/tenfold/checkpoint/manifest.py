@@ -29,7 +29,7 @@ _LEFTOVER = re.compile(r"step-(\d{10,})-save-(\d{6,})\.(tmp|gone)-[0-9a-f]+\Z", 
 
 @dataclass(frozen=True)
 class Entry:
-    """A folder that is, was or may become a checkpoint."""
+    """A folder that is a checkpoint, was one, or is being written."""
 
     path: Path
     step: int
@@ -38,7 +38,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class SaveRequest:
-    """One save, as its first rank announces it to the others."""
+    """One save, as rank 0 announces it to the others."""
 
     step: int
     save: int
@@ -49,17 +49,17 @@ class SaveRequest:
 
     @property
     def name(self) -> str:
-        """The name of the checkpoint when it is whole."""
+        """Folder name of the committed checkpoint."""
         return f"step-{self.step:010d}-save-{self.save:06d}"
 
     @property
     def staging(self) -> str:
-        """The name of the folder while it is written."""
+        """Folder name while it is being written."""
         return f"{self.name}.tmp-{self.nonce}"
 
     def record(self) -> Record:
-        """Return the announcement as a record."""
-        # The names of the file, whatever they are called here.
+        """Return the request as a record."""
+        # These are the keys of the file format.
         return {
             "format": FORMAT,
             "step": self.step,
@@ -73,7 +73,7 @@ class SaveRequest:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a checkpoint consists of."""
+    """The files of a checkpoint."""
 
     request: SaveRequest
     at_ms: int
@@ -85,32 +85,32 @@ class Manifest:
 
 
 def data_name(rank: int) -> str:
-    """Return the name of a rank's bytes."""
+    """Return the file name of a rank's data."""
     return f"shard-{rank:05d}.bin"
 
 
 def record_name(rank: int) -> str:
-    """Return the name of the record of what those bytes mean."""
+    """Return the file name of a rank's record."""
     return f"shard-{rank:05d}.json"
 
 
 def shard_names(ranks: int) -> list[str]:
-    """Return the files that a checkpoint of so many ranks has beside its manifest."""
+    """Return the shard files of a checkpoint with this many ranks."""
     return [name for rank in range(ranks) for name in (data_name(rank), record_name(rank))]
 
 
 def new_nonce() -> str:
-    """Return a few letters that no other save has."""
+    """Return an id unique to this save."""
     return secrets.token_hex(6)
 
 
 def committed(files: Files, folder: Path) -> list[Entry]:
-    """Return the checkpoints of a folder by their names, newest first."""
+    """Return the checkpoints of a folder by name, newest first."""
     return _entries(files, folder, _NAME)
 
 
 def leftovers(files: Files, folder: Path) -> list[Entry]:
-    """Return folders that are being written or removed, or were when somebody died."""
+    """Return folders of unfinished saves and removals."""
     return _entries(files, folder, _LEFTOVER)
 
 
@@ -124,9 +124,9 @@ def _entries(files: Files, folder: Path, pattern: re.Pattern[str]) -> list[Entry
 
 
 def read_request(record: Record) -> SaveRequest:
-    """Return the call in a record; raise `Damaged` where there is none."""
+    """Return the request in a record; raise `Damaged` if it is invalid."""
     if record.get("format") != FORMAT:
-        raise Damaged(f"format {record.get('format')} is not known here, only {FORMAT}")
+        raise Damaged(f"unsupported format {record.get('format')}; expected {FORMAT}")
     return SaveRequest(
         step=number(record, "step"),
         save=number(record, "save"),
@@ -138,27 +138,27 @@ def read_request(record: Record) -> SaveRequest:
 
 
 def read_manifest(files: Files, entry: Entry) -> Manifest:
-    """Return the manifest of a checkpoint; raise `Damaged` where it has none that holds."""
+    """Return the manifest of a checkpoint; raise `Damaged` if it is missing or invalid."""
     if MANIFEST not in files.names(entry.path):
-        raise Damaged("it has no manifest")
+        raise Damaged("the manifest is missing")
     record = read_sealed(files, entry.path / MANIFEST)
     request = read_request(record)
     if (request.step, request.save) != (entry.step, entry.save):
-        raise Damaged(f"its manifest is that of step {request.step}, save {request.save}")
+        raise Damaged(f"the manifest is of step {request.step}, save {request.save}")
     listed = _listed(record.get("files"))
     if len(listed) != 2 * request.ranks or list(listed) != sorted(shard_names(request.ranks)):
-        raise Damaged("its manifest does not list two files for each rank")
+        raise Damaged("the manifest does not list two files for each rank")
     return Manifest(request, number(record, "at_ms"), listed)
 
 
 def _listed(rows: object) -> dict[str, tuple[int, str]]:
     found: dict[str, tuple[int, str]] = {}
     if not isinstance(rows, dict):
-        raise Damaged("its manifest lists no files")
+        raise Damaged("the manifest lists no files")
     for name, row in cast("dict[str, object]", rows).items():
         match row:
             case [int(size), str(sha256)] if "/" not in name:
                 found[name] = (size, sha256)
             case _:
-                raise Damaged(f"its manifest has a wrong line for `{name}`")
+                raise Damaged(f"the manifest has an invalid entry for `{name}`")
     return dict(sorted(found.items()))

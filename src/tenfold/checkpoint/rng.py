@@ -1,7 +1,7 @@
-"""The states of random generators, so that a run goes on with the draws it would have had.
+"""Save and restore random generator states, so a resumed run draws the same numbers.
 
-A generator of one's own is saved without help: `random.Random.getstate()` and the `state` of
-a numpy bit generator are values that a checkpoint holds.
+For a generator of your own, save `random.Random.getstate()` or the `state` of a numpy bit generator
+as a value.
 """
 
 import random
@@ -12,7 +12,7 @@ from typing import Any, cast
 def random_states() -> dict[str, Any]:
     """Return the states of the global generators of Python, numpy and torch.
 
-    numpy and torch are in it where the program has them.
+    numpy and torch are included if the program has imported them.
     """
     states: dict[str, Any] = {"python": random.getstate()}
     numpy, torch = _loaded("numpy.random"), _loaded("torch")
@@ -26,10 +26,10 @@ def random_states() -> dict[str, Any]:
 
 
 def restore_random(states: dict[str, Any]) -> None:
-    """Put the global generators into the states that were saved.
+    """Restore saved states of the global generators.
 
-    Import numpy and torch first where the program uses them; states of accelerators are
-    restored where there are as many of them.
+    Import numpy and torch first if the program uses them; accelerator states are restored if the
+    number of devices is the same.
     """
     random.setstate(states["python"])
     numpy, torch = _loaded("numpy.random"), _loaded("torch")

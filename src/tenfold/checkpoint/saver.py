@@ -28,18 +28,18 @@ from tenfold.checkpoint.loading import Checkpoint, load
 from tenfold.checkpoint.saving import How, save
 
 EVERY_S = 600.0
-"""Seconds between checkpoints where nobody states them: an assumption, not a measurement."""
+"""Default seconds between checkpoints: an assumption, not a measurement."""
 
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 _Handler = Callable[[int, FrameType | None], object] | int | None
 
 
 class Saver:
-    """Saves to one folder, in one process.
+    """Saves to one folder, from one process.
 
-    What is stated in the environment wins: `TENFOLD_CHECKPOINT_DIR` over `folder`, and
-    `TENFOLD_CHECKPOINT_EVERY_S` over `every_s`, because whoever starts a job knows where it
-    runs and how soon it may be stopped.
+    The environment overrides arguments: `TENFOLD_CHECKPOINT_DIR` over `folder`, and
+    `TENFOLD_CHECKPOINT_EVERY_S` over `every_s`, so the job file controls where and how often a job
+    saves.
     """
 
     def __init__(
@@ -56,8 +56,8 @@ class Saver:
         if not folder_name:
             raise CheckpointError(
                 code="checkpoint-wrong-argument",
-                message="no folder for checkpoints is named",
-                hint="give one, or set TENFOLD_CHECKPOINT_DIR",
+                message="no checkpoint folder is set",
+                hint="pass `folder`, or set TENFOLD_CHECKPOINT_DIR",
             )
         self.folder = Path(folder_name)
         self.every_s = _every_s(every_s)
@@ -72,9 +72,9 @@ class Saver:
         self._handle_signals()
 
     def load(self) -> Checkpoint | None:
-        """Return the newest checkpoint that holds, and shut out earlier attempts.
+        """Return the newest valid checkpoint, and fence off earlier attempts.
 
-        From here on a run that was started before this one can write no more.
+        From now on, earlier attempts of this job can no longer save.
         """
         if self._rank == 0:
             self._fence_earlier()
@@ -83,11 +83,11 @@ class Saver:
         return found
 
     def due(self, step: int, now: float | None = None) -> bool:
-        """Tell whether to save now: time has passed, or the run is asked to stop.
+        """Return whether to save now: the interval has passed, or a stop was requested.
 
-        `now` is in seconds on any clock that only goes forward. The first call starts the
-        count. A step that is saved already is never due. Clocks of ranks differ: where
-        several take part in a save, ask one and tell the others.
+        `now` is in seconds on any monotonic clock. The first call starts the interval. A step that
+        is already saved is never due. Clocks differ between ranks: with several, call it on one and
+        broadcast the answer.
         """
         now = time.monotonic() if now is None else now
         if self._since is None:
@@ -97,7 +97,8 @@ class Saver:
         return self.asked_to_stop or now - self._since >= self.every_s
 
     def save(self, step: int, values: object, now: float | None = None) -> Path:
-        """Write a checkpoint, and count from its end: a slow disk must not save all day."""
+        """Write a checkpoint, and restart the interval at its end, so a slow disk does not save all
+        day."""
         path = save(
             self.folder,
             step,
@@ -113,14 +114,14 @@ class Saver:
         return path
 
     def beat(self, step: int | None = None) -> None:
-        """Show that the run is alive, and at which step; never fails.
+        """Write a heartbeat with the current step; never fails.
 
-        Writes to the file that `TENFOLD_HEARTBEAT` names, or nowhere.
+        Writes to the file in `TENFOLD_HEARTBEAT`, if set.
         """
         self._heartbeat.beat(step)
 
     def close(self) -> None:
-        """Listen to signals no more."""
+        """Restore the signal handlers."""
         for notice, handler in self._before.items():
             signal.signal(notice, signal.SIG_DFL if handler is None else handler)
         self._before = {}
@@ -149,8 +150,8 @@ class Saver:
             for notice in _STOP_SIGNALS:
                 self._before[notice] = signal.signal(notice, self._on_signal)
         except ValueError:
-            # Python lets only the main thread listen.
-            warn("not in the main thread: a notice to stop will not be heard")
+            # Python allows signal handlers only in the main thread.
+            warn("not in the main thread: stop signals will not be noticed")
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self.asked_to_stop = True
@@ -168,7 +169,7 @@ def _every_s(given: float) -> float:
     if not every_s >= 0:
         raise CheckpointError(
             code="checkpoint-wrong-argument",
-            message=f"`{value or given}` is no number of seconds between checkpoints",
-            hint="state seconds, such as 600, in TENFOLD_CHECKPOINT_EVERY_S",
+            message=f"`{value or given}` is not a number of seconds between checkpoints",
+            hint="set seconds, such as 600, in TENFOLD_CHECKPOINT_EVERY_S",
         )
     return every_s

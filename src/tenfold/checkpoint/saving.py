@@ -1,8 +1,8 @@
-"""Write a checkpoint so that a crash at any moment leaves the last one whole.
+"""Write a checkpoint so that a crash at any point leaves the last one intact.
 
-The order is the point: bytes, synced; their records, synced; the manifest, synced; then one
-rename makes the folder a checkpoint, and the names are synced. Only after that does `save`
-return, and only then is anything older removed.
+The order matters: data, synced; their records, synced; the manifest, synced; then one rename
+commits the checkpoint, and the names are synced. Only then does `save` return, and only then is
+anything older removed.
 """
 
 import time
@@ -32,16 +32,16 @@ _KEEP_LEAST = 2
 
 @dataclass(frozen=True)
 class How:
-    """Ways to save that most programs leave alone."""
+    """Options for saving that most programs leave at their defaults."""
 
     attempt: int | None = None
-    """Which start of the job this is; `TENFOLD_ATTEMPT`, or 0, unless stated."""
+    """Number of this start of the job (default: `TENFOLD_ATTEMPT`, or 0)."""
     read_back: bool = True
-    """Read what was written and compare hashes before it counts."""
+    """Read back and compare hashes before the checkpoint is committed."""
     wait_s: float = 300.0
     """How long to wait for the lock, and for other ranks."""
     files: Files = DISK
-    """The disk; another one is for tests."""
+    """The disk; tests substitute another."""
 
 
 def save(  # noqa: PLR0913
@@ -54,11 +54,10 @@ def save(  # noqa: PLR0913
     ranks: int = 1,
     how: How | None = None,
 ) -> Path:
-    """Write a checkpoint, and return its path when nothing can take it back.
+    """Write a checkpoint, and return its path once it is durable.
 
-    With several ranks, each calls `save` for the same step with its own values, and each
-    returns when all of them are in. Raises `CheckpointError`, and then the checkpoints that
-    were there before are as they were.
+    With several ranks, each calls `save` for the same step with its own values, and each returns
+    when all are in. If it raises `CheckpointError`, existing checkpoints are unchanged.
     """
     how = how or How()
     place = Path(folder)
@@ -74,7 +73,7 @@ def save(  # noqa: PLR0913
             prune(how.files, place, keep, hashes=how.read_back)
             return path
     except OSError as error:
-        # A successor sweeps away what this run was writing: then that is the reason.
+        # A successor deletes what this run was writing: report that as the reason.
         check_fence(how.files, place, attempt)
         raise cannot_write(place, error) from error
 
@@ -82,11 +81,11 @@ def save(  # noqa: PLR0913
 def _check(step: int, keep: int, rank: int, ranks: int) -> None:
     wrong = ""
     if step < 0:
-        wrong = f"step {step} is below 0"
+        wrong = f"`step` is {step}, below 0"
     elif keep < _KEEP_LEAST:
-        wrong = f"keep {keep} is below {_KEEP_LEAST}: one that rots would leave none"
+        wrong = f"`keep` is {keep}, below {_KEEP_LEAST}: a single damaged one would leave none"
     elif not 0 <= rank < ranks:
-        wrong = f"rank {rank} is not one of {ranks}"
+        wrong = f"`rank` is {rank}, but there are {ranks} ranks"
     if wrong:
         raise CheckpointError(code="checkpoint-wrong-argument", message=wrong)
 
@@ -113,7 +112,7 @@ def _write(folder: Path, wanted: SaveRequest, values: object, how: How) -> Path:
 
 
 def _commit(files: Files, folder: Path, request: SaveRequest) -> Manifest:
-    """Make the folder a checkpoint: manifest last, then the name."""
+    """Commit the checkpoint: manifest last, then the rename."""
     staging = folder / request.staging
     at_ms = time.time_ns() // 1_000_000
     manifest = Manifest(request, at_ms, _listed(files, staging, request))
@@ -126,7 +125,7 @@ def _commit(files: Files, folder: Path, request: SaveRequest) -> Manifest:
 
 
 def _listed(files: Files, staging: Path, request: SaveRequest) -> dict[str, tuple[int, str]]:
-    """Return size and hash of every file; those of the bytes as their writers found them."""
+    """Return size and hash of every file; those of the data as their writers computed them."""
     found: dict[str, tuple[int, str]] = {}
     for rank in range(request.ranks):
         try:
@@ -136,16 +135,16 @@ def _listed(files: Files, staging: Path, request: SaveRequest) -> dict[str, tupl
         except Damaged as why:
             raise CheckpointError(
                 code="checkpoint-read-back-differs",
-                message=f"the shard of rank {rank} does not hold what was just written: {why}",
-                hint="do not trust this disk; older checkpoints are untouched",
+                message=f"the shard of rank {rank} differs from what was written: {why}",
+                hint="this disk is unreliable; older checkpoints are untouched",
             ) from None
         found[record_name(rank)] = len(content), sha256(content).hexdigest()
     return found
 
 
 def _discard(files: Files, staging: Path) -> None:
-    """Give the room back at once, as the disk may be full; the next save would, too."""
+    """Free the space immediately, as the disk may be full; otherwise the next save would."""
     try:
         files.remove(staging)
     except OSError as error:
-        warn(f"`{staging}` could not be removed: {error}")
+        warn(f"cannot remove `{staging}`: {error}")

@@ -1,7 +1,6 @@
-"""Small JSON files that carry the hash of their own content.
+"""Small JSON files with a hash of their own content.
 
-A manifest that has rotted may still be JSON, with one digit of the step another one. The
-seal tells.
+A damaged manifest may still be valid JSON with one wrong digit. The hash detects that.
 """
 
 import hashlib
@@ -20,26 +19,26 @@ _PIECE = 8 << 20
 
 
 def seal(body: Record) -> bytes:
-    """Return a record as JSON, with its hash beside it."""
+    """Return a record as JSON with its hash."""
     text = _plain(body)
     return f'{{"sha256": "{_hash(text)}", "body": {text}}}\n'.encode()
 
 
 def unseal(content: bytes, name: str) -> Record:
-    """Return the record; raise `Damaged` where it is not what was sealed."""
+    """Return the record; raise `Damaged` if the hash does not match."""
     try:
         outer = cast("Record", json.loads(content))
         body = cast("Record", outer["body"])
         text = _plain(body)
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise Damaged(f"`{name}` is not a sealed record") from None
+        raise Damaged(f"`{name}` is not a valid record") from None
     if not isinstance(cast("object", body), dict) or outer.get("sha256") != _hash(text):
-        raise Damaged(f"`{name}` does not have the hash it was written with")
+        raise Damaged(f"`{name}` does not match its hash")
     return body
 
 
 def read_all(files: Files, path: Path) -> bytes:
-    """Return a small file whole; raise `Damaged` where that cannot be."""
+    """Return the content of a small file; raise `Damaged` if it cannot be read."""
     try:
         size = files.size(path)
         if size > _LARGEST:
@@ -48,19 +47,19 @@ def read_all(files: Files, path: Path) -> bytes:
         with files.open(path) as stream:
             filled = fill(stream.readinto, memoryview(content))
     except OSError as error:
-        raise Damaged(f"`{path.name}` cannot be read: {error.strerror or error}") from None
+        raise Damaged(f"cannot read `{path.name}`: {error.strerror or error}") from None
     if filled < size:
-        raise Damaged(f"`{path.name}` is shorter than it was")
+        raise Damaged(f"`{path.name}` is truncated")
     return bytes(content)
 
 
 def read_sealed(files: Files, path: Path) -> Record:
-    """Return the record in a file; raise `Damaged` where there is none."""
+    """Return the record in a file; raise `Damaged` if there is none."""
     return unseal(read_all(files, path), path.name)
 
 
 def write_sealed(files: Files, path: Path, body: Record) -> None:
-    """Write a record aside and rename it, so that it is there whole or not at all."""
+    """Write a record to a temporary file and rename it, so it is never partial."""
     staging = path.with_name(f"{path.name}.new")
     files.write(staging, [seal(body)])
     files.rename(staging, path)
@@ -68,7 +67,7 @@ def write_sealed(files: Files, path: Path, body: Record) -> None:
 
 
 def digest(files: Files, path: Path) -> tuple[int, str]:
-    """Return size and hash of a file as it lies on the disk."""
+    """Return size and hash of a file on disk."""
     hasher, total, piece = hashlib.sha256(), 0, memoryview(bytearray(_PIECE))
     with files.open(path) as stream:
         while count := stream.readinto(piece):
@@ -78,7 +77,7 @@ def digest(files: Files, path: Path) -> tuple[int, str]:
 
 
 def fill(readinto: ReadInto, into: memoryview) -> int:
-    """Read until `into` is full or the file ends, and return how much came."""
+    """Read until `into` is full or the file ends, and return the number of bytes."""
     filled = 0
     while filled < len(into):
         count = readinto(into[filled:])
@@ -89,18 +88,18 @@ def fill(readinto: ReadInto, into: memoryview) -> int:
 
 
 def number(record: Record, key: str) -> int:
-    """Return a whole number of a record; raise `Damaged` where it is none."""
+    """Return a non-negative integer of a record; raise `Damaged` otherwise."""
     value = record.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise Damaged(f"`{key}` is not a whole number")
+        raise Damaged(f"`{key}` is not a non-negative integer")
     return value
 
 
 def text(record: Record, key: str) -> str:
-    """Return a text of a record; raise `Damaged` where it is none."""
+    """Return a string of a record; raise `Damaged` otherwise."""
     value = record.get(key)
     if not isinstance(value, str):
-        raise Damaged(f"`{key}` is not a text")
+        raise Damaged(f"`{key}` is not a string")
     return value
 
 

@@ -1,7 +1,7 @@
-"""What one rank adds to a checkpoint: a file of bytes, and a record of what they mean.
+"""The shard of one rank: a data file, and a record that describes it.
 
-The record is written last: where it stands, the shard is whole. It names the save it belongs
-to, so one that was left over from another save is not taken for it.
+The record is written last: if it is there, the shard is complete. It names its save, so a leftover
+of another save is not mistaken for it.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ _PIECE = 8 << 20
 def write_shard(
     files: Files, folder: Path, nonce: str, rank: int, values: object, *, read_back: bool
 ) -> None:
-    """Write a rank's values, read them back where asked, and then say that they are there."""
+    """Write a rank's values, read them back if requested, and then write the record."""
     leaves: list[Leaf] = []
     tree = flatten(values, leaves)
     hasher = hashlib.sha256()
@@ -38,8 +38,8 @@ def write_shard(
     if read_back and digest(files, data) != written:
         raise CheckpointError(
             code="checkpoint-read-back-differs",
-            message=f"`{data}` does not hold what was just written to it",
-            hint="do not trust this disk; older checkpoints are untouched",
+            message=f"`{data}` differs from what was just written to it",
+            hint="this disk is unreliable; older checkpoints are untouched",
         )
     size, sha256 = written
     body: Record = {"nonce": nonce, "rank": rank, "size": size, "sha256": sha256, "tree": tree}
@@ -47,7 +47,7 @@ def write_shard(
 
 
 def read_shard(files: Files, folder: Path, rank: int) -> object:
-    """Return a rank's values; raise `Damaged` where they are not those that were written."""
+    """Return a rank's values; raise `Damaged` if they do not match their hash."""
     record = read_sealed(files, folder / record_name(rank))
     data = folder / data_name(rank)
     try:
@@ -56,16 +56,16 @@ def read_shard(files: Files, folder: Path, rank: int) -> object:
             values = rebuild(record.get("tree"), source.fill, lambda: source.left)
             sha256 = source.close()
     except RecursionError:
-        raise Damaged("its values stand inside each other too often") from None
+        raise Damaged("its values are nested too deeply") from None
     except OSError as error:
-        raise Damaged(f"`{data.name}` cannot be read: {error.strerror or error}") from None
+        raise Damaged(f"cannot read `{data.name}`: {error.strerror or error}") from None
     if sha256 != text(record, "sha256"):
-        raise Damaged(f"`{data.name}` does not have the hash it was written with")
+        raise Damaged(f"`{data.name}` does not match its hash")
     return values
 
 
 def shard_of(files: Files, folder: Path, nonce: str, rank: int) -> Record | None:
-    """Return a rank's record where it is there whole and of this save; None until then."""
+    """Return a rank's record once its shard is complete for this save; None until then."""
     if record_name(rank) not in files.names(folder):
         return None
     try:
@@ -80,7 +80,7 @@ def shard_of(files: Files, folder: Path, nonce: str, rank: int) -> Record | None
 
 
 class _Source:
-    """The bytes of a shard in order, hashed while they are read: one pass over the file."""
+    """The bytes of a shard in order, hashed while they are read, in one pass."""
 
     def __init__(self, stream: Stream, size: int) -> None:
         self._stream = stream
@@ -89,15 +89,15 @@ class _Source:
 
     def fill(self, memory: memoryview) -> None:
         if len(memory) > self.left or fill(self._stream.readinto, memory) < len(memory):
-            raise Damaged("its bytes end too soon")
+            raise Damaged("its data is truncated")
         self.left -= len(memory)
         for at in range(0, len(memory), _PIECE):
             self._hasher.update(memory[at : at + _PIECE])
 
     def close(self) -> str:
-        """Return the hash; raise `Damaged` where bytes are left over."""
+        """Return the hash; raise `Damaged` if bytes are left over."""
         if self.left or self._stream.readinto(memoryview(bytearray(1))):
-            raise Damaged("it has more bytes than values")
+            raise Damaged("it has more data than values")
         return self._hasher.hexdigest()
 
 

@@ -1,8 +1,8 @@
-"""Nested values as a JSON tree and a row of byte strings, and back.
+"""Convert nested values to a JSON tree plus byte strings, and back.
 
-The tree has what is small and says where bytes stood. Dicts keep their order and the type
-of their keys, tuples stay tuples, floats keep every bit. A subclass of dict, list, tuple,
-int or str comes back as the plain type.
+The tree contains small values and the positions of the byte strings. Dicts keep their order and key
+types, tuples stay tuples, floats are exact. A subclass of dict, list, tuple, int or str is loaded
+as the plain type.
 """
 
 from collections.abc import Callable, Hashable, Mapping
@@ -20,7 +20,7 @@ _WIDE = 64
 
 
 class Leaf(NamedTuple):
-    """A value that is kept as bytes: read out only when it is written."""
+    """A value stored as bytes, which are read only when written."""
 
     value: object
     spec: ValueSpec
@@ -33,12 +33,12 @@ class Leaf(NamedTuple):
 
 
 def flatten(value: object, leaves: list[Leaf], where: str = "values", depth: int = 0) -> Tree:
-    """Return the tree of a value, and add what is kept as bytes to `leaves`."""
+    """Return the tree of a value, and add byte values to `leaves`."""
     if depth > _DEPTH_MOST:
         raise CheckpointError(
             code="checkpoint-too-deep",
-            message=f"values stand inside each other more than {_DEPTH_MOST} times",
-            hint="flatten them, or look for a value that holds itself",
+            message=f"values are nested more than {_DEPTH_MOST} levels deep",
+            hint="flatten them, or look for a value that contains itself",
         )
     spec = spec_of(value, where)
     if spec is None and isinstance(value, bytes | bytearray):
@@ -77,29 +77,28 @@ def _scalar(value: object, where: str) -> Tree:
         return str(value)
     if isinstance(value, int):
         plain = int(value)
-        # JSON readers and Python's own limit on digits stop at long numbers.
+        # JSON readers and Python limit the digits of integers.
         return plain if plain.bit_length() < _WIDE else {"int": hex(plain)}
     if isinstance(value, float):
         return {"float": float(value).hex()}
     raise CheckpointError(
         code="checkpoint-cannot-store",
-        message=f"{where} is a `{type(value).__name__}`, which a checkpoint cannot hold",
-        hint="store numbers, texts, bytes, arrays, tensors, and dicts, lists and tuples of them",
+        message=f"{where} is a `{type(value).__name__}`, which a checkpoint cannot contain",
+        hint="store numbers, strings, bytes, arrays, tensors, and dicts, lists and tuples of them",
     )
 
 
 def rebuild(tree: object, fill: Fill, bytes_left: Callable[[], int]) -> object:
-    """Return the value of a tree, with bytes taken from `fill` in the order of writing.
+    """Return the value of a tree, with bytes from `fill` in the order of writing.
 
-    `bytes_left` tells how many bytes there still are. A tree that `flatten` cannot have made is
-    `Damaged`.
+    `bytes_left` returns how many bytes remain. A tree that `flatten` cannot produce is `Damaged`.
     """
     if tree is None or isinstance(tree, bool | int | str):
         return tree
     if isinstance(tree, list):
         return [rebuild(one, fill, bytes_left) for one in cast("list[object]", tree)]
     if not isinstance(tree, dict) or len(cast("dict[str, object]", tree)) != 1:
-        raise Damaged("the tree of values cannot be read")
+        raise Damaged("the value tree is invalid")
     [(kind, inner)] = cast("dict[str, object]", tree).items()
     if kind == "leaf" and isinstance(inner, dict):
         return _read_leaf(cast("ValueSpec", inner), fill, bytes_left())
@@ -115,10 +114,10 @@ def _rebuild_dict(pairs: list[object], fill: Fill, bytes_left: Callable[[], int]
     for pair in pairs:
         both = cast("list[object]", pair) if isinstance(pair, list) else []
         if len(both) != 2:
-            raise Damaged("a dict has something that is no pair")
+            raise Damaged("a dict has an invalid entry")
         key = rebuild(both[0], fill, bytes_left)
         if not isinstance(key, Hashable):
-            raise Damaged("a key of a dict cannot be one")
+            raise Damaged("a dict has an unhashable key")
         made[key] = rebuild(both[1], fill, bytes_left)
     return made
 
@@ -130,15 +129,15 @@ def _rebuild_number(kind: str, inner: object) -> object:
         if kind == "float":
             return float.fromhex(str(inner))
     except ValueError:
-        raise Damaged("a number cannot be read") from None
-    raise Damaged(f"the tree of values has an unknown kind `{kind}`")
+        raise Damaged("a number is invalid") from None
+    raise Damaged(f"the value tree has an unknown kind `{kind}`")
 
 
 def _read_leaf(spec: ValueSpec, fill: Fill, bytes_left: int) -> object:
     if spec.get("kind") == "bytes":
         size = spec.get("bytes")
         if not isinstance(size, int) or not 0 <= size <= bytes_left:
-            raise Damaged("a byte string has a size that cannot be")
+            raise Damaged("a byte string has an invalid size")
         buffer = bytearray(size)
         fill(memoryview(buffer))
         return bytes(buffer)

@@ -29,9 +29,7 @@ from tenfold.model.fleet.finding import Finding
 
 NAMED_MAX = 20
 """Rows listed per table; further ones are only counted."""
-REPAIR_HINT = (
-    "restore a backup, or build the tables anew; the journal is not meant to be changed by hand"
-)
+REPAIR_HINT = "restore a backup; do not edit the journal manually"
 
 
 class VerifyResult(Struct, frozen=True, kw_only=True):
