@@ -201,12 +201,12 @@ def grow_file() -> str:
     parts = [
         "# The grow file",
         MADE,
-        "At the end the reader can write any key of the file that `tenfold grow --grow` reads.",
-        "The fleet file says what there is; the grow file says what is asked of it. It is TOML "
-        "(`.toml`) or YAML (`.yaml`, `.yml`). Units stand in the keys, and values are bare "
-        "numbers. Every table may be left out, and an unknown key is a fault. A "
-        "[layer](growth-layers.md) whose figures are missing is `unknown`, names the key that "
-        "would answer, and is never ranked.",
+        "This page lists every table and key of the file that `tenfold grow --grow` reads.",
+        "The fleet file describes what you have; the grow file describes the demand on it and its "
+        "limits. It is TOML (`.toml`) or YAML (`.yaml`, `.yml`). Keys include the unit, and values "
+        "are plain numbers. All tables are optional, and unknown keys are errors. A "
+        "[layer](growth-layers.md) with missing inputs is `unknown`, names the key that it needs, "
+        "and is not ranked.",
         f"```toml\n{GROW_EXAMPLE}```",
     ]
     for name, says in GROW_TABLES.items():
@@ -225,7 +225,7 @@ def grow_file() -> str:
 
 def growth_layers(layers: Sequence[Layer]) -> str:
     """Return the page of layers, in the order in which they are shown."""
-    head = ["layer", "breaks where", "grows with", "judged by", "needs", "fixed by", "lead time of"]
+    head = ["layer", "breaks when", "grows with", "evaluated by", "needs", "fixed by", "lead time"]
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     for layer in layers:
         cells = [
@@ -245,16 +245,16 @@ def growth_layers(layers: Sequence[Layer]) -> str:
     parts = [
         "# Growth layers",
         MADE,
-        "At the end the reader knows every layer that `tenfold grow` judges: when it breaks, what "
-        "it needs and what fixes it.",
-        "Layers that are judged by figures have a closed form. Those that are judged by runs are "
-        "read off runs of the history at several factors. [How to read the ladder]"
-        "(../explanation/how-to-read-the-ladder.md) explains the answer, and [Add a growth layer]"
-        "(../how-to/add-a-growth-layer.md) says how to add one.",
+        "This page lists every layer that `tenfold grow` evaluates: when it breaks, what it needs "
+        "and what fixes it.",
+        "Layers that are evaluated by formula have a closed form; those that are evaluated by "
+        "simulation run the history at several factors. [How to read the ladder]"
+        "(../explanation/how-to-read-the-ladder.md) explains the result, and [Add a growth layer]"
+        "(../how-to/add-a-growth-layer.md) shows how to add one.",
         "\n".join(lines),
-        "## What is assumed",
-        "Where nobody gave a figure for the fleet, a layer rests on an assumption, is graded "
-        "`assumed`, and raises no alarm unless `--count-assumed` is given.",
+        "## Assumptions",
+        "A layer without a value for the fleet uses an assumption, is graded `assumed`, and does "
+        "not count as broken unless `--count-assumed` is given.",
         "\n".join(
             ["| layers | assumption |", "|---|---|"]
             + [f"| {', '.join(names)} | {said} |" for said, names in assumed.items()]
@@ -265,8 +265,8 @@ def growth_layers(layers: Sequence[Layer]) -> str:
 
 def _judged_by(layer: Layer) -> str:
     if isinstance(layer, SimulatedLayer):
-        return "runs"
-    return "other layers" if isinstance(layer, DerivedLayer) else "figures"
+        return "simulation"
+    return "other layers" if isinstance(layer, DerivedLayer) else "formula"
 
 
 def _row_example(file: Path) -> str:

@@ -1,98 +1,100 @@
-"""What each table and key of a grow file means, and what holds where it is left out."""
+"""The meaning of each table and key of a grow file, and the value it has when left out."""
 
 GROW_TABLES = {
-    "limits": "Where each layer counts as broken. The values in the last column are assumptions.",
-    "controller": "What admits jobs, and how fast it is set to do so. Of a history under "
-    "Slurm, the `slurm.conf` that `--policy` names says it.",
-    "service": "A service, what is asked of it today, and what it promises.",
-    "dataset": "Bytes that lie on a tier.",
-    "monitoring": "What is scraped, how often, and where it is kept.",
-    "operations": "Who mends nodes, and what stands in for them meanwhile. How often nodes "
-    "fail is said by `--failures`.",
-    "facility": "What the building has.",
-    "lead_time": "How long a thing takes from order to use. The day to order it by stands "
-    "beside a relief of that name.",
-    "pace": "How fast demand grows, and from when. The clock is never asked, so the "
-    "same file has the same answer tomorrow.",
+    "limits": "When each layer counts as broken. The defaults in the last column are assumptions.",
+    "controller": "A scheduler and its admission rate. For a history under Slurm, the "
+    "`slurm.conf` that `--policy` names is used instead.",
+    "service": "A service, its load today and its latency objectives.",
+    "dataset": "Data stored on a tier.",
+    "monitoring": "What is scraped, how often, and where the samples are stored.",
+    "operations": "Repair staff and spare nodes. `--failures` sets how often nodes fail.",
+    "facility": "Floor space and free ports of the building.",
+    "lead_time": "Time from order to use of one kind of hardware. A fix that needs it shows the "
+    "date to order by.",
+    "pace": "How fast demand grows, and from when. The system clock is never read, so the same "
+    "file always gives the same result.",
 }
 
 GROW_KEYS = {
     "limits": {
         "wait_s_p90": (
-            "the longest wait of nine in ten jobs, and of nine tenths of the GPU time",
+            "maximum P90 wait, over jobs and over GPU time",
             "14,400",
         ),
         "step_efficiency_least": (
-            "speed of a GPU in a larger job over that in the job of today",
+            "minimum speed per GPU of a larger job, relative to today's job",
             "0.8",
         ),
-        "stall_share_most": ("share of GPU time that neighbours on shared layers may take", "0.05"),
-        "attainment_least": ("share of requests that must meet their promise", "0.99"),
-        "kw_most": ("what all sites together may draw", "no limit"),
-        "usd_per_month_most": ("what a month may cost", "not known"),
-        "headroom_least": ("share of every capacity that is to stay free", "0"),
-        "admission_wait_s_most": ("the longest wait for a controller while there is room", "300"),
+        "stall_share_most": ("maximum share of GPU time lost to contention", "0.05"),
+        "attainment_least": ("minimum share of requests that meet their objective", "0.99"),
+        "kw_most": ("maximum power of all sites together", "no limit"),
+        "usd_per_month_most": ("maximum monthly cost", "not known"),
+        "headroom_least": ("minimum share of every capacity to keep free", "0"),
+        "admission_wait_s_most": (
+            "maximum wait for a controller while GPUs are free",
+            "300",
+        ),
         "spare_shortfall_share_most": (
-            "share of time in which more nodes may be down than spares stand in for",
+            "maximum share of time with more nodes down than spares",
             "0.01",
         ),
-        "fairness_least": ("evenness of what teams get against what they deserve", "0.8"),
-        "stranded_share_most": ("share of GPUs that may idle because no waiting job fits", "0.15"),
-        "lost_share_most": ("share of time that saves and failures may take from a job", "0.1"),
+        "fairness_least": ("minimum fairness: what teams get against their entitlement", "0.8"),
+        "stranded_share_most": ("maximum share of GPUs that idle because no job fits", "0.15"),
+        "lost_share_most": ("maximum share of job time lost to checkpoints and failures", "0.1"),
     },
     "controller": {
-        "kind": ("which controller it is", ""),
+        "kind": ("kind of controller", ""),
         "queue": (
-            "the queue that these figures are of: a team of the history, or a `queue` of "
-            "what was measured",
+            "queue that these values describe: a team in the history, or a `queue` in the "
+            "measurements",
             "the busiest",
         ),
-        "cycles_per_min": ("how often it looks at its queues", "not known"),
-        "heads_per_cycle": ("jobs of each queue that are tried in a cycle", "1"),
-        "admitted_share": ("share of the jobs tried that are admitted", "all"),
-        "cost_ms_per_job": ("what a job takes of the controller's time, measured", "not known"),
+        "cycles_per_min": ("scheduling cycles per minute", "not known"),
+        "heads_per_cycle": ("jobs per queue that are tried in a cycle", "1"),
+        "admitted_share": ("share of tried jobs that are admitted", "all"),
+        "cost_ms_per_job": ("measured controller time per job", "not known"),
     },
     "service": {
-        "name": ("the service's name", ""),
-        "model": ("a model of the facts", ""),
-        "qps": ("requests a second", ""),
-        "input_tokens": ("tokens of a prompt", ""),
-        "output_tokens": ("tokens of an answer", ""),
-        "ttft_s": ("promise: the first token after so long", "no promise"),
-        "tpot_s": ("promise: each further token after so long", "no promise"),
-        "pool": ("the pool that it runs on", "the largest with GPUs"),
-        "replicas_most": ("replicas that it may have", "what the pool holds"),
+        "name": ("name of the service", ""),
+        "model": ("a model in the facts", ""),
+        "qps": ("requests per second", ""),
+        "input_tokens": ("prompt length in tokens", ""),
+        "output_tokens": ("response length in tokens", ""),
+        "ttft_s": ("objective for the time to first token", "no objective"),
+        "tpot_s": ("objective for the time per output token", "no objective"),
+        "pool": ("pool that it runs on", "the largest pool with GPUs"),
+        "replicas_most": ("maximum number of replicas", "what the pool can hold"),
     },
     "dataset": {
-        "name": ("the dataset's name", ""),
-        "tier": ("where it lies", ""),
-        "tb": ("its size today", ""),
-        "grows_with": ("the axis along which it grows; `all`: along any", "`data`"),
-        "source_site": ("the site that it is staged from", "the tier's own"),
+        "name": ("name of the dataset", ""),
+        "tier": ("tier that stores it", ""),
+        "tb": ("size today", ""),
+        "grows_with": ("axis along which it grows; `all` means any", "`data`"),
+        "source_site": ("site that it is staged from", "the site of the tier"),
     },
     "monitoring": {
-        "series_per_node": ("time series of a node", "not known"),
-        "series_per_gpu": ("time series of a GPU, beside those of its node", "none"),
-        "interval_s": ("time between two scrapes", "not known"),
-        "samples_per_s_most": ("samples a second that are taken in", "not known"),
-        "retention_days": ("how long samples are kept", "not known"),
-        "bytes_per_sample": ("what a sample takes on disk", "1.7"),
-        "store_tb": ("room for samples", "not known"),
+        "series_per_node": ("time series per node", "not known"),
+        "series_per_gpu": ("time series per GPU, in addition to those of its node", "none"),
+        "interval_s": ("scrape interval", "not known"),
+        "samples_per_s_most": ("maximum samples ingested per second", "not known"),
+        "retention_days": ("retention of samples", "not known"),
+        "bytes_per_sample": ("bytes per sample on disk", "1.7"),
+        "store_tb": ("disk space for samples", "not known"),
     },
     "operations": {
-        "crew": ("people who mend nodes", "not known"),
-        "repairs_per_person_day": ("repairs that one of them does in a day", "not known"),
-        "nodes_per_person_most": ("nodes that one of them can look after", "no limit"),
-        "usd_per_person_month": ("what one of them costs a month", "not known"),
-        "spares": ("nodes that stand in for those that are down", "not known"),
+        "crew": ("number of repair technicians", "not known"),
+        "repairs_per_person_day": ("repairs per technician and day", "not known"),
+        "nodes_per_person_most": ("maximum nodes per technician", "no limit"),
+        "usd_per_person_month": ("monthly cost of a technician", "not known"),
+        "spares": ("spare nodes that replace failed ones", "not known"),
         "checkpoint_every_min": (
-            "how often jobs save whose history does not say so",
+            "checkpoint interval of jobs whose history does not state one",
             "60, an assumption",
         ),
     },
     "facility": {
-        "floor_racks": ("places for racks, those in use among them", "not known"),
-        "ports_free": ("switch ports that are free", "as the fabrics say"),
+        "floor_racks": ("rack positions, including those in use", "not known"),
+        "ports_free": ("free switch ports", "derived from the fabrics"),
     },
     "lead_time": {
         "thing": (
@@ -100,11 +102,11 @@ GROW_KEYS = {
             "`floor` or `storage`",
             "",
         ),
-        "weeks_p50": ("half of the orders have come by then", ""),
-        "weeks_p90": ("nine of ten have; this one counts", ""),
+        "weeks_p50": ("median lead time", ""),
+        "weeks_p90": ("P90 lead time; order dates use this one", ""),
     },
     "pace": {
-        "today": ("the day from which demand grows", ""),
+        "today": ("date from which demand grows", ""),
         "doubles_in_months": ("months in which demand doubles", ""),
     },
 }
@@ -116,15 +118,15 @@ GROW_TAKES = {
     "dataset.grows_with": "an axis of `tenfold grow`",
     "dataset.source_site": "a site of the fleet",
     "lead_time.weeks_p90": "a number of at least `weeks_p50`",
-    "pace.today": "a day, as 2026-11-15",
+    "pace.today": "a date such as 2026-11-15",
 }
-"""What a key takes, where its type says less than that."""
+"""The type of a key, where the schema says less."""
 
 MEASURED = """\
-## The table of what was measured
+## The table of measurements
 
-`tenfold grow --measured` reads a CSV file with a header and a row for each measurement. What was \
-measured of a layer stands in place of what its figures say.
+`tenfold grow --measured` reads a CSV file with a header and one row per measurement. Measured \
+values of a layer replace its calculated ones.
 
 ```csv
 layer,resource,factor,usage,limit,unit,axis
@@ -132,17 +134,17 @@ monitoring,prometheus,1,0.1,0.5,cores,nodes
 monitoring,prometheus,2,0.2,0.5,cores,nodes
 ```
 
-| column | meaning | takes | if left out |
+| column | meaning | type | default |
 |---|---|---|---|
-| `layer` | the layer that it belongs to | a text of 1 to 200 characters | **needed** |
-| `resource` | what is used | a text of 1 to 200 characters | **needed** |
-| `queue` | which of several, where a layer has several | a text | none |
-| `factor` | how many times the demand of today there was | a number above 0 | **needed** |
-| `usage` | what was used then | a number of at least 0 | **needed** |
-| `limit` | what there is of it | a number above 0 | not measured |
-| `unit` | the unit of both, one for each resource | a text | none |
-| `axis` | what grew when it was measured | an axis of `tenfold grow` | it holds along any axis |
+| `layer` | layer that the measurement belongs to | a string of 1 to 200 characters | **required** |
+| `resource` | measured resource | a string of 1 to 200 characters | **required** |
+| `queue` | which one, if a layer has several | a string | none |
+| `factor` | demand relative to today | a number above 0 | **required** |
+| `usage` | measured usage | a number of at least 0 | **required** |
+| `limit` | capacity of the resource | a number above 0 | not measured |
+| `unit` | unit of both, one per resource | a string | none |
+| `axis` | axis that grew during the measurement | an axis of `tenfold grow` | any axis |
 
-A row with an `axis` tells only of growth along that axis, and along `all`. Where a resource was \
-measured along several axes, `all` has a law for each of them.
+A row with an `axis` applies only to growth along that axis, and along `all`. If a resource was \
+measured along several axes, `all` combines them.
 """
