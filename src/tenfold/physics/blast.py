@@ -1,8 +1,8 @@
-"""What the loss of each failure domain takes with it.
+"""The blast radius of each failure domain: what its loss takes down.
 
-Nodes in a lost domain are gone; a lost spine or rail switch only narrows the network,
-and a lost shelf only a tier. `gang_gpus_left` is the largest set of GPUs that can still
-talk to each other: that is what the next large job may count on.
+Nodes in a lost domain are down; a lost spine or rail switch only reduces network
+bandwidth, and a lost shelf only a tier. `gang_gpus_left` is the largest set of GPUs that
+can still communicate: the largest gang that can still start.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ KINDS: tuple[DomainKind, ...] = get_args(DomainKind)
 
 
 class Blast(Struct, frozen=True, kw_only=True):
-    """One domain (or `count` domains alike) and what goes when it goes."""
+    """One domain (or `count` identical ones) and what its loss takes down."""
 
     kind: DomainKind
     name: str
@@ -34,7 +34,7 @@ class Blast(Struct, frozen=True, kw_only=True):
     racks: int = 0
     gang_gpus_left: int = 0
     network_share_lost: float = 0.0
-    """Share of the cross-leaf bandwidth of its fabric that goes."""
+    """Share of the cross-leaf bandwidth of its fabric that is lost."""
     tiers: tuple[str, ...] = ()
     tier_share_lost: float = 0.0
 
@@ -60,9 +60,9 @@ def _rows(radius: "_Radius") -> list[Blast]:
 
 
 def domain_members(layout: Layout, catalogue: Catalogue) -> dict[tuple[DomainKind, str], Ints]:
-    """Return the numbers of the nodes that go with each domain of `blast_radius`.
+    """Return the numbers of the nodes that each domain of `blast_radius` takes down.
 
-    A row that stands for any node of a pool has them all: which of them goes is not said.
+    A row for any node of a pool has all of them, since it may be any.
     """
     radius = _Radius(layout, catalogue)
     found: dict[tuple[DomainKind, str], Ints] = {}
@@ -82,7 +82,7 @@ class _Radius:
     def __init__(self, layout: Layout, catalogue: Catalogue) -> None:
         self.layout = layout
         self.lost: dict[tuple[DomainKind, str], Ints] = {}
-        """The nodes that each row takes with it."""
+        """The nodes that each row takes down."""
         pools = layout.spec.pools
         parts = [catalogue.accelerators.find(pool.accelerator or "") for pool in pools]
         tflops = [part.training_tflops if part else 0.0 for part in parts]
@@ -99,7 +99,7 @@ class _Radius:
         return sums.astype(np.float64)
 
     def row(self, kind: DomainKind, name: str, lost: Ints, tiers: tuple[str, ...] = ()) -> Blast:
-        """Return what the loss of these nodes takes."""
+        """Return what the loss of these nodes takes down."""
         self.lost[kind, name] = lost
         gone = np.bincount(
             self.layout.fabric_of[lost][self.layout.fabric_of[lost] >= 0],
@@ -122,7 +122,7 @@ class _Radius:
         )
 
     def singles(self) -> Iterator[Blast]:
-        """One GPU and one node of each pool stand for all of them."""
+        """Yield one GPU and one node of each pool, representing all of them."""
         for place, pool in enumerate(self.layout.spec.pools):
             node = np.asarray([self.layout.pool_start[place]])
             whole = self.row("node", f"any node of {pool.id}", node)

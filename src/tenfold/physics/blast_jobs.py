@@ -1,7 +1,7 @@
-"""What the loss of nodes does to the jobs that run on them, worked out and not simulated.
+"""What the loss of nodes does to the jobs that run on them, computed rather than simulated.
 
-A gang with one member on a lost node stops whole. What it loses is the work since its last
-checkpoint, on all of its GPUs; what it had saved before this run is never lost.
+A gang with one member on a lost node stops entirely. It loses the work since its last
+checkpoint, on all of its GPUs; what it saved before this run is never lost.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from tenfold.model.units import HOUR, Millis
 
 
 class PlacedJob(Struct, frozen=True, gc=False):
-    """A running job: where it lies, and the work that only its memory holds."""
+    """A running job: its nodes, and the work it has not saved."""
 
     job_id: JobId
     slots: tuple[Slot, ...]
@@ -37,7 +37,7 @@ class StoppedJobs(Struct, frozen=True, kw_only=True):
 
 
 def stopped_jobs(lost: Collection[NodeId], placed: Iterable[PlacedJob]) -> StoppedJobs:
-    """Return what the loss of these nodes at once does to running jobs."""
+    """Return what losing these nodes at once does to running jobs."""
     gone = frozenset(lost)
     hit = [one for one in placed if any(slot.node in gone for slot in one.slots)]
     return StoppedJobs(

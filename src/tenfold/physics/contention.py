@@ -1,9 +1,9 @@
-"""Share what is too small for all: max-min fair rates by progressive filling.
+"""Share contended resources: max-min fair rates by progressive filling.
 
-All flows rise together until one has what it wants or a resource is full; those that the
-resource carries stay where they are, and the others rise on. A flow is a whole gang: its
-rate is that of one GPU, and it uses a resource by as many units as it has GPUs behind it.
-So a link gives every sender alike the same, and a gang moves as fast as its slowest part.
+All rates rise together until a flow is satisfied or a resource is full; flows on a full
+resource stop there, and the others continue to rise. A flow is a whole gang: its rate is
+per GPU, and it uses a resource with as many units as it has GPUs behind it. So a link
+gives every sender the same rate, and a gang runs at the speed of its slowest part.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ class Flow(NamedTuple):
 def max_min(flows: Sequence[Flow], capacity: Mapping[int, float]) -> list[float]:
     """Return the max-min fair rate of each flow, in order.
 
-    A resource that `capacity` does not name has room for all.
+    A resource that is not in `capacity` is unlimited.
     """
     rates = [flow.rate_max for flow in flows]
     settled = [False] * len(flows)

@@ -1,7 +1,7 @@
-"""How much a fabric carries: sizes of its layers and closed forms of its bisection.
+"""The layers of a fabric, and closed formulas for its bisection bandwidth.
 
 Bisection here is the largest flow between the first half of the fabric's units and
-the rest, where a unit is what hangs below the top layer: a node under one leaf, a leaf
+the rest, where a unit is what is below the top layer: a node under one leaf, a leaf
 under spines, a pod under cores, a group of a dragonfly. `topology` builds the same
 fabrics link by link, and the two are tested against each other.
 """
@@ -19,7 +19,7 @@ Ints = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 class FabricPlan(Struct, frozen=True, kw_only=True):
-    """A fabric with its numbers worked out for the nodes that hang on it.
+    """A fabric with its layers sized for the nodes connected to it.
 
     `leaf_hosts` is what the nodes of each leaf can send together, in bytes a second;
     in a rail-optimised fabric a leaf stands for the group of rail switches that one
@@ -97,7 +97,7 @@ def plan_fabric(
 
 
 def leaf_size(fabric: Fabric, nodes: int, nics: int) -> int:
-    """Return how many nodes hang on one leaf.
+    """Return how many nodes connect to one leaf.
 
     Unless stated: half a switch for nodes and half for uplinks, or all of it if that
     is enough for the whole fabric.
@@ -185,7 +185,7 @@ def pair_bandwidth(plan: FabricPlan) -> float:
 
 
 class BindingLayer(NamedTuple):
-    """A layer of a fabric that carries less than what enters it."""
+    """An oversubscribed layer of a fabric."""
 
     code: str
     below: str
@@ -194,7 +194,7 @@ class BindingLayer(NamedTuple):
 
 
 def binding_layers(plan: FabricPlan) -> list[BindingLayer]:
-    """Return the layers that carry less than what enters them, lowest first."""
+    """Return the oversubscribed layers, lowest first."""
     layers: list[BindingLayer] = []
     below = "group" if plan.kind == "dragonfly" else "leaf"
     above = "global links" if plan.kind == "dragonfly" else "spine"

@@ -1,9 +1,9 @@
 """How long a round of federated training takes, what it sends, and what would shorten it.
 
 A site's time is download, local steps and upload. A round closes when its quorum has
-answered; with sites drawn at random, figures are means over all draws, worked out
-exactly. What a reader would get wrong: the same number of steps is not the same progress.
-Local steps drift apart, and no figure here says how many rounds a model needs.
+answered; with randomly sampled sites, figures are exact means over all samples. Note that
+the same number of steps is not the same progress: local steps make sites drift apart, and
+no figure here says how many rounds a model needs.
 """
 
 from collections.abc import Sequence
@@ -158,7 +158,7 @@ def _wan_bytes(job: FederatedJob, site: FederatedSite) -> float:
 
 
 def _closing_chances(sites: int, drawn: int, quorum: int) -> list[float]:
-    """Return how often each site, quickest first, is the one that fills the quorum.
+    """Return how often each site, fastest first, is the one that completes the quorum.
 
     Site i does where quorum - 1 of the i quicker ones are drawn, and the rest of the draw
     is slower.

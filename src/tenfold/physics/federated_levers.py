@@ -1,8 +1,8 @@
-"""Where compression and more local steps pay in a federated job.
+"""How much compression and more local steps help a federated job.
 
-Both buy the same thing, less time on links for each step, at a price that no link shows:
-compression loses some of the update and local steps drift apart. So the answer is how
-much each would save, not that it should be done.
+Both reduce the time on links per step, at a cost to model quality that is not estimated:
+compression loses part of the update, and local steps make sites drift apart. So this
+reports what each would save, not whether to do it.
 """
 
 from math import ceil
@@ -17,7 +17,7 @@ from tenfold.physics.federated import Round, federated_round
 STEPS_TIMES = (1, 2, 4, 8)
 COMPRESSIONS = (1.0, 4.0, 16.0)
 PAYS_FROM = 0.1
-"""A lever pays where it makes steps this share quicker or more; a choice."""
+"""A change helps if it makes steps at least this much faster; a choice."""
 
 
 class Lever(Struct, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ class Lever(Struct, frozen=True, kw_only=True):
 
 
 class Levers(Struct, frozen=True, kw_only=True):
-    """What the levers give, and where they stop giving."""
+    """The effect of local steps and compression."""
 
     wire_share: float
     local_steps_for_even: int | None

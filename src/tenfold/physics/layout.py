@@ -1,7 +1,7 @@
-"""Where every node stands: its pool, rack and leaf, as arrays.
+"""The location of every node: its pool, rack and leaf, as arrays.
 
-Nodes are numbered pool by pool in the order of their host lists; racks and leaves that
-a file states are honoured, and the others are filled in order, rack by rack.
+Nodes are numbered pool by pool in the order of their host lists; racks and leaves listed
+in the file are kept, and the others are filled in order, rack by rack.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,7 +54,7 @@ class Layout(NamedTuple):
 
 
 def lay_out(spec: FleetSpec) -> Layout:
-    """Return where every node of a fleet stands."""
+    """Return the location of every node of a fleet."""
     counts = [pool.nodes for pool in spec.pools]
     pool_start = [0, *np.cumsum(counts).tolist()]
     pool_of = np.repeat(np.arange(len(counts)), counts)
@@ -119,7 +119,7 @@ def node_numbers(spec: FleetSpec, pool_start: Sequence[int]) -> Mapping[str, int
 def _attach(
     fabric: Fabric, place: int, layout: Layout, stated: Sequence[tuple[Domain, Ints]]
 ) -> None:
-    """Hang the nodes of one fabric on leaves: those of stated leaves first, then in order."""
+    """Connect the nodes of one fabric to leaves: listed leaves first, then in order."""
     spec = layout.spec
     nodes = np.flatnonzero(layout.fabric_of == place)
     nodes = nodes[np.argsort(layout.rack_of[nodes], kind="stable")]

@@ -78,7 +78,7 @@ class _ScaleUps:
 
 
 def _leaf_and_pod(layout: Layout, number: int) -> tuple[str, str]:
-    """A fabric without pods is one pod: all that hangs on it is joined below one layer."""
+    """A fabric without pods counts as one pod."""
     leaf_number = int(layout.leaf_of[number])
     if leaf_number < 0:
         return "", ""
@@ -87,14 +87,14 @@ def _leaf_and_pod(layout: Layout, number: int) -> tuple[str, str]:
 
 
 def _tags(pool: Pool, site: Site) -> tuple[str, ...]:
-    """What jobs may need or avoid, in one order, so that pools alike stay alike."""
+    """Return the tags that jobs may require or avoid, sorted so that equal pools stay equal."""
     labels = (*(pool.residency or site.residency), *(pool.certifications or site.certifications))
     use = () if pool.use == "any" else (pool.use,)
     return tuple(sorted(dict.fromkeys((*labels, *use))))
 
 
 def _watts(pool: Pool) -> tuple[int, int]:
-    """Return what a node draws in any case, and more for each GPU that works."""
+    """Return the idle power of a node, and the extra power per busy GPU."""
     watts = pool.power_w_per_node
     if not pool.gpus_per_node:
         return watts, 0
@@ -113,7 +113,7 @@ def _rack_watts(layout: Layout) -> list[int]:
 
 
 def _assumed(pool: Pool, figure: str) -> bool:
-    """CPUs and memory that the file does not state are supposed, and so never bind a job."""
+    """CPUs and memory that are not in the file are assumed, so they never limit a job."""
     return figure in pool.defaulted
 
 

@@ -1,4 +1,4 @@
-"""The way of a message from one GPU to another: its legs, its rate and its delay.
+"""The path of a message from one GPU to another: its legs, rate and latency.
 
 Without GPUDirect a message is copied through host memory at both ends, which costs
 another crossing of PCIe each time and halves what PCIe can carry.
@@ -22,7 +22,7 @@ DEFAULT_PCIE = "PCIe4-x16"
 
 
 class Leg(Struct, frozen=True):
-    """One part of the way."""
+    """One part of a path."""
 
     name: str
     bytes_per_s: float
@@ -30,7 +30,7 @@ class Leg(Struct, frozen=True):
 
 
 class Path(Struct, frozen=True, kw_only=True):
-    """A whole way between two GPUs that have it to themselves."""
+    """A path between two GPUs that have it to themselves."""
 
     relation: Relation
     legs: tuple[Leg, ...]
@@ -40,7 +40,7 @@ class Path(Struct, frozen=True, kw_only=True):
 
     @property
     def bytes_per_s(self) -> float:
-        """The narrowest leg."""
+        """The slowest leg."""
         return min((leg.bytes_per_s for leg in self.legs), default=0.0)
 
     @property
@@ -50,7 +50,7 @@ class Path(Struct, frozen=True, kw_only=True):
 
 
 def pool_paths(layout: Layout, pool: Pool, catalogue: Catalogue) -> list[Path]:
-    """Return the ways open to a GPU of a pool, nearest first."""
+    """Return the paths from a GPU of a pool, nearest first."""
     spec = layout.spec
     paths: list[Path] = []
     part = None if pool.accelerator is None else catalogue.accelerators.find(pool.accelerator)

@@ -1,7 +1,7 @@
 """What jobs share: uplinks of leaves and pods, storage tiers, and the power of a rack.
 
-Resources are numbered so that flows name them cheaply. An uplink of a non-blocking fabric
-carries all that hangs below it and can never bind; it is listed like the others.
+Resources are numbered so that flows can refer to them cheaply. An uplink of a non-blocking
+fabric can never be the bottleneck; it is listed like the others.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ NOWHERE = -1
 
 
 class NodePlace(NamedTuple):
-    """Where one node stands, and what each of its GPUs may send and draws."""
+    """The location of one node, and the bandwidth and power of each of its GPUs."""
 
     leaf: int
     pod: int

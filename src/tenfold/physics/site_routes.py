@@ -1,7 +1,7 @@
-"""Ways between sites: which links a transfer takes, and what it shares them with.
+"""Routes between sites: which links a transfer uses, and with what it shares them.
 
-Links carry both directions at once. A site far away may be reached over others; the way
-taken is the quickest for the bytes at hand, counting delay and the narrowest link.
+Links are full duplex. A site may be reached through others; the route used is the fastest
+for the payload, counting latency and the slowest link.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,8 +39,8 @@ class Route(Struct, frozen=True, kw_only=True):
 def quickest_route(
     links: Sequence[SiteLink], start: SiteId, end: SiteId, payload_bytes: float
 ) -> Route | None:
-    """Return the way on which a payload arrives first, or None where there is none."""
-    assert start != end, "a site needs no way to itself"
+    """Return the fastest route for a payload, or None if there is none."""
+    assert start != end, "a site needs no route to itself"
     routes: list[Route] = []
     # The best way has some narrowest link: try each width, with the least delay for it.
     for width in sorted({link.bandwidth: None for link in links}):
@@ -56,7 +56,7 @@ def quickest_route(
 
 
 def shared_rates(routes: Mapping[SiteId, Route]) -> dict[SiteId, float]:
-    """Return what each way carries while all of them are in use: links are shared evenly."""
+    """Return the rate of each route while all are in use: links are shared evenly."""
     users: dict[tuple[SiteId, SiteId], int] = {}
     for route in routes.values():
         for link in route.links:

@@ -26,7 +26,7 @@ class PoolTotals(Struct, frozen=True, kw_only=True):
 
 
 class FabricTotals(Struct, frozen=True, kw_only=True):
-    """What one fabric carries from half to half."""
+    """The bisection bandwidth of one fabric."""
 
     fabric: str
     kind: str
@@ -110,7 +110,7 @@ def fleet_totals(layout: Layout, catalogue: Catalogue) -> FleetTotals:
 
 
 def _among_gpus(layout: Layout, place: int) -> FabricPlan:
-    """Return a fabric as its GPU nodes see it; CPU nodes beside them would hide what it carries."""
+    """Return a fabric with its GPU nodes only; CPU nodes would distort its bandwidth."""
     plan = layout.fabrics[place]
     pools = layout.spec.pools
     gpus = layout.per_node([float(pool.gpus_per_node) for pool in pools])

@@ -16,7 +16,7 @@ from tenfold.physics.training.shapes import training_shape
 
 
 class LayoutFamily(Struct, frozen=True, kw_only=True):
-    """A kind of layout: which axes it uses beside data parallelism."""
+    """A kind of layout: which axes it uses besides data parallelism."""
 
     code: str
 
@@ -88,7 +88,7 @@ def _won(timed: Timed, best: TrainPlan, winner: LayoutFamily) -> Reason:
 
 
 def _slower(timed: Timed, family: LayoutFamily, place: int) -> Reason:
-    """Name the part of the step that this family's best layout spends more on."""
+    """Return which part of the step makes this family's best layout slower."""
     ours, best = breakdown_at(timed, place), breakdown_at(timed, 0)
     slower = float(timed.step_s[place] / timed.step_s[0] - 1)
     worst = max(PARTS, key=lambda part: ours[part] - best[part])
@@ -108,8 +108,8 @@ def _too_large(
     timed: Timed, family: LayoutFamily, everything: Plans, mine: NDArray[np.bool_]
 ) -> Reason:
     least = least_memory(timed.request, timed.target, everything, mine)
-    room = float(np.asarray(timed.target.part.memory_bytes))
-    return Reason(f"{family.code}-does-not-fit", {"least_bytes": least, "room_bytes": room})
+    capacity = float(np.asarray(timed.target.part.memory_bytes))
+    return Reason(f"{family.code}-does-not-fit", {"least_bytes": least, "room_bytes": capacity})
 
 
 def least_memory(

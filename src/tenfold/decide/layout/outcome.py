@@ -1,4 +1,4 @@
-"""What a layout does over a whole run: time, money, failures and energy on top of its step."""
+"""The outcome of a layout over a whole run: time, cost, failures and energy."""
 
 import numpy as np
 from msgspec import Struct
@@ -32,7 +32,7 @@ class Run(Struct, frozen=True, kw_only=True):
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """One layout and what it is expected to do."""
+    """One layout and its expected performance."""
 
     plan: TrainPlan
     step_s: float
@@ -52,7 +52,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 def outcome_at(timed: Timed, place: int) -> Outcome:
-    """Return one of the layouts found with all that follows from it."""
+    """Return one of the layouts found with its expected performance."""
     request, target = timed.request, timed.target
     step_s = float(timed.step_s[place])
     plan = plan_at(timed, place)
@@ -98,14 +98,14 @@ def _peak_tflops(target: PlanningTarget, precision: Precision) -> float:
 
 
 def bottleneck(parts: dict[str, float]) -> str:
-    """Return the part of a step that most of it goes to, without its unit."""
+    """Return the largest part of a step, without its unit."""
     return max(parts, key=lambda part: parts[part]).removesuffix("_s")
 
 
 def goodput_of(
     request: TrainRequest, target: PlanningTarget, gpus: int
 ) -> tuple[float, float, float]:
-    """Return the share of time that is training, the best checkpoint interval, failures a day."""
+    """Return the share of time spent training, the best checkpoint interval, failures per day."""
     size = checkpoint_bytes(np.asarray([float(request.shape.params)]))
     count = np.asarray([float(gpus)])
     save_s = checkpoint_s(

@@ -1,4 +1,4 @@
-"""How throughput grows with GPUs: the curve, its knee, and where it turns down."""
+"""How throughput grows with GPUs: the curve, its knee, and where it falls."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -11,12 +11,12 @@ from tenfold.model.plan import TrainPlan
 from tenfold.model.reason import Reason, Value
 
 KNEE_RETURN = 0.7
-"""A doubling pays while it returns at least this share of what it costs."""
+"""The knee is the last size up to which each doubling returns at least this share."""
 SIZES_MAX = 24
 
 
 class ScalePoint(Struct, frozen=True, kw_only=True):
-    """The best layout at one size. `efficiency` is per GPU, against the size best at that."""
+    """The best layout at one size. `efficiency` is per GPU, relative to the best size."""
 
     gpus: int
     step_s: float
@@ -37,7 +37,7 @@ class ScalingCurve(Struct, frozen=True, kw_only=True):
 
     @property
     def scales_throughout(self) -> bool:
-        """True where the knee is only the largest size that was tried."""
+        """Whether throughput still scales at the largest size tried."""
         return bool(self.points) and self.knee == self.points[-1].gpus
 
 
@@ -56,7 +56,7 @@ def sizes(target: PlanningTarget, most: int | None = None) -> list[int]:
 def curve(
     request: TrainRequest, target: PlanningTarget, counts: Sequence[int]
 ) -> tuple[ScalingCurve, list[Timed]]:
-    """Return the best layout at each size, and what the sizes say together."""
+    """Return the best layout at each size, and the scaling curve."""
     found: list[Timed] = []
     searched = 0
     uneven: list[int] = []
@@ -68,7 +68,7 @@ def curve(
         elif timed.searched == 0:
             uneven.append(gpus)
     points = _points(found)
-    knee, slower_from = _knee(points), _turn(points)
+    knee, slower_from = _knee(points), _slower_from(points)
     made = ScalingCurve(
         points=tuple(points),
         searched=searched,
@@ -104,13 +104,13 @@ def _points(found: list[Timed]) -> list[ScalePoint]:
 
 
 def _returned(before: ScalePoint, after: ScalePoint) -> float:
-    """Return which share of the added GPUs turned into added throughput."""
+    """Return the gain in throughput as a share of the gain in GPUs."""
     gained = after.tokens_per_s / before.tokens_per_s - 1
     return gained / (after.gpus / before.gpus - 1)
 
 
 def _knee(points: list[ScalePoint]) -> int | None:
-    """Return the last size whose step up to it still paid, with all before it."""
+    """Return the last size up to which every larger size still paid off."""
     if not points:
         return None
     knee = points[0].gpus
@@ -121,7 +121,7 @@ def _knee(points: list[ScalePoint]) -> int | None:
     return knee
 
 
-def _turn(points: list[ScalePoint]) -> int | None:
+def _slower_from(points: list[ScalePoint]) -> int | None:
     for before, after in pairwise(points):
         if after.tokens_per_s < before.tokens_per_s:
             return after.gpus

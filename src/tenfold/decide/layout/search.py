@@ -17,7 +17,7 @@ PARTS = tuple(name for name in StepTimes.__slots__ if name != "step_s")
 
 
 class Timed(Struct, frozen=True, kw_only=True):
-    """Every layout of one size: how much memory it takes and, where it fits, how long a step.
+    """Every layout of one size: its memory and, if it fits, its step time.
 
     `searched` counts all of them; the arrays hold those that fit, fastest first.
     """
@@ -30,7 +30,7 @@ class Timed(Struct, frozen=True, kw_only=True):
     memory_bytes: Floats
     times: StepTimes
     least_memory_bytes: float
-    """What the most frugal layout takes, also where nothing fits."""
+    """Memory of the smallest layout, even if nothing fits."""
 
     @property
     def found(self) -> int:
@@ -50,8 +50,8 @@ def search(request: TrainRequest, target: PlanningTarget, gpus: int) -> Timed:
     searched = len(np.asarray(plans.dp))
     memory = memory_of(shape, plans, target.profile)
     peak = np.broadcast_to(np.asarray(memory.peak_bytes), (searched,))
-    room = np.flatnonzero(np.broadcast_to(fits(memory, target.part), (searched,)))
-    plans, peak_fitting = take(plans, room), peak[room]
+    fitting = np.flatnonzero(np.broadcast_to(fits(memory, target.part), (searched,)))
+    plans, peak_fitting = take(plans, fitting), peak[fitting]
     times = _scaled_times(
         time_plans(shape, plans, target.part, target.profile), target.factor(shape, plans)
     )
@@ -69,14 +69,14 @@ def search(request: TrainRequest, target: PlanningTarget, gpus: int) -> Timed:
 
 
 def _scaled_times(times: StepTimes, factor: Floats) -> StepTimes:
-    """Return times with every part stretched alike, so that they still add up."""
+    """Return times with every part scaled by the same factor, so that they still add up."""
     return StepTimes(
         **{name: np.asarray(getattr(times, name)) * factor for name in StepTimes.__slots__}
     )
 
 
 def _order(plans: Plans, step_s: Floats) -> NDArray[np.int64]:
-    """Sort by time; where two differ by less than a part in a thousand the plainer one wins."""
+    """Sort by time; if two differ by less than 0.1%, the simpler one wins."""
     plain = (
         np.log2(np.asarray(plans.tp))
         + np.log2(np.asarray(plans.pp))
@@ -122,7 +122,7 @@ def plan_at(timed: Timed, place: int) -> TrainPlan:
 
 
 def breakdown_at(timed: Timed, place: int) -> dict[str, float]:
-    """Return where the seconds of one layout's step go."""
+    """Return the step time of one layout by part."""
     return {
         part: float(np.broadcast_to(np.asarray(getattr(timed.times, part)), timed.found)[place])
         for part in PARTS

@@ -1,7 +1,7 @@
-"""Choose how to serve a model: precision, GPUs a replica, and how many replicas, at least cost.
+"""Choose how to serve a model at the lowest cost: precision, GPUs per replica, replicas.
 
-Every candidate is loaded as far as its objectives allow; the number of replicas follows
-from that, and money decides between candidates. Each is one entry of an array.
+Every candidate is loaded up to its latency targets; the number of replicas follows from
+that, and the cheapest candidate wins. Each candidate is one entry of an array.
 """
 
 from collections.abc import Iterator, Sequence
@@ -45,7 +45,7 @@ class ServeRequest(Struct, frozen=True, kw_only=True):
 
 
 class ServeTarget(Struct, frozen=True, kw_only=True):
-    """One pool of accelerators alike that a service may use."""
+    """One pool of identical accelerators that a service may use."""
 
     pool: str
     part: Accelerator
@@ -58,7 +58,7 @@ class ServeTarget(Struct, frozen=True, kw_only=True):
 
 
 class ServePlan(Struct, frozen=True, kw_only=True):
-    """Replicas of one kind in one pool, and what users get from them."""
+    """Replicas of one kind in one pool, and their latency and cost."""
 
     pool: str
     accelerator: str
@@ -78,12 +78,12 @@ class ServePlan(Struct, frozen=True, kw_only=True):
     usd_per_hour: float
     usd_per_million_tokens: float
     cold_start_s: float
-    """From the order of a replica to its first token, image at hand and page cache cold."""
+    """From requesting a replica to its first token, with the image present, page cache cold."""
     enough_gpus: bool
 
 
 class ServeAnswer(Struct, frozen=True, kw_only=True):
-    """Candidates that meet the objectives, cheapest first, and why others lost."""
+    """Candidates that meet the targets, cheapest first, and why others lost."""
 
     searched: int
     plans: tuple[ServePlan, ...]
@@ -106,7 +106,7 @@ class _Candidates(Struct, frozen=True, kw_only=True):
 def plan_serve(
     request: ServeRequest, targets: Sequence[ServeTarget], *, keep: int = 10
 ) -> ServeAnswer | Misfit:
-    """Return the cheapest ways to meet a service's objectives, or why there is none."""
+    """Return the cheapest plans that meet a service's targets, or why there are none."""
     found = _candidates(request, targets)
     if found is None:
         return Misfit((Reason("no-accelerators"),))
@@ -194,7 +194,7 @@ def _meets(request: ServeRequest, served: Served) -> Floats:
 
 
 def _qps_max(request: ServeRequest, found: _Candidates) -> Floats:
-    """Return the largest rate at which each candidate still meets both objectives."""
+    """Return the highest load at which each candidate still meets both targets."""
     low = np.full(found.count, QPS_LEAST)
     high = np.full(found.count, QPS_MOST)
     alive = _meets(request, _served(request, found, low)) > 0
@@ -263,7 +263,7 @@ def _why(
     qps_max: Floats,
     plans: Sequence[ServePlan],
 ) -> list[Reason]:
-    """Say why the best won and, by kind of failure, why the others are out."""
+    """Return why the best won and, by kind of failure, why the others were ruled out."""
     reasons = _verdict(plans)
     large = int((idle.fits == 0).sum())
     if large:

@@ -1,8 +1,8 @@
 """All layouts worth timing for a number of GPUs, as arrays.
 
-The grid is built whole and masked, so there is no loop over plans. What is left out
-on purpose: tensor parallelism that leaves the scale-up domain (unless it is asked for),
-stages with no layer, and interleaving that does not divide the layers.
+The full grid is built and masked, so there is no loop over plans. Deliberately left out:
+tensor parallelism beyond the scale-up domain (unless requested), stages without layers,
+and interleaving that does not divide the layers.
 """
 
 from typing import NamedTuple
@@ -28,7 +28,7 @@ CONTEXT_SEQ = 8192
 
 
 class _Grid(NamedTuple):
-    """One column an axis of the search."""
+    """One column per axis of the search."""
 
     tp: Floats
     pp: Floats
@@ -86,7 +86,7 @@ def _whole(request: TrainRequest, grid: _Grid, dp: Floats) -> NDArray[np.bool_]:
     per_rank = request.global_batch / (dp * grid.micro)
     good = (dp >= 1) & (dp == np.floor(dp)) & (per_rank >= 1) & (per_rank == np.floor(per_rank))
     chunks = pp * virtual
-    # Embedding and head may take the place of a layer each at the two ends.
+    # Embedding and head may each count as a layer at the two ends.
     even = (layers % chunks == 0) | ((layers + 2) % chunks == 0)
     good &= np.where(virtual > 1, even & (pp > 1) & (per_rank % pp == 0), True)
     good &= (layers % pp == 0) | ((layers + 2) % pp == 0) | (pp <= layers / 4)

@@ -1,4 +1,4 @@
-"""Lay a training job out: the ranked plans, the front of trade-offs, the curve and the reasons.
+"""Plan a training job: ranked layouts, the Pareto front, the scaling curve and the reasons.
 
 With a deadline the cheapest size that meets it is chosen, with a budget the fastest
 within it, and with neither the knee of the scaling curve.
@@ -33,7 +33,7 @@ class TrainAnswer(Struct, frozen=True, kw_only=True):
 def plan_train(
     request: TrainRequest, target: PlanningTarget, *, keep: int = 10
 ) -> TrainAnswer | Misfit:
-    """Return the best layouts of a job on a ground, or why there are none."""
+    """Return the best layouts of a job on a target, or why there are none."""
     if request.job.gpus is not None and request.job.gpus > target.gpus:
         return Misfit(
             (Reason("not-enough-gpus", {"asked": request.job.gpus, "alike": target.gpus}),)
@@ -56,7 +56,7 @@ def plan_train(
 
 
 def _crossing(request: TrainRequest, target: PlanningTarget, chosen: Timed) -> list[Reason]:
-    """Say what it costs to force tensor parallelism out of the scale-up domain."""
+    """Return the cost of forcing tensor parallelism beyond the scale-up domain."""
     if request.job.tp is None or request.job.tp <= target.scaleup_gpus:
         return []
     within = replace(request, job=replace(request.job, tp=target.scaleup_gpus))
@@ -150,7 +150,7 @@ def _contenders(found: Sequence[Timed]) -> list[Outcome]:
 
 
 def front(outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
-    """Return the outcomes that no other beats in time, money, GPUs and risk at once."""
+    """Return the Pareto-optimal outcomes by time, cost, GPUs and failures."""
     axes = [
         (
             one.step_s / one.effective_share,

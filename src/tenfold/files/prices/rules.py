@@ -4,11 +4,11 @@ An offer is one price of one row: a row with an on-demand and a spot price makes
 Every dropped offer is counted once, under the first of these rules that it breaks:
 
 no-accelerator        no accelerator is named, or its count is not above zero
-duplicate             the same offer stands in the catalogue twice
-bid-floor             the provider lists the lowest bid it takes, not what one pays
+duplicate             the same offer appears twice in the catalogue
+bid-floor             the provider lists the lowest bid it accepts, not what you pay
 not-a-price           the price is zero, negative, infinite or not a number
 spot-above-on-demand  spot costs more than on-demand beyond rounding
-flat-price            three sizes or more in a region at one price: it stands for no price
+flat-price            three or more sizes in a region at one price: a placeholder
 host-unknown          a GCP row prices the accelerator alone and no host fits it
 no-spot-discount      no spot price of this provider and accelerator is below on-demand:
                       the provider sells no spot and the column repeats the other

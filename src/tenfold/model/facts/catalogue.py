@@ -1,4 +1,4 @@
-"""The catalogue: every fact as a value, looked up by any usual spelling."""
+"""The catalogue: every fact as a value, looked up by any common spelling."""
 
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches

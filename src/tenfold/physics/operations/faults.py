@@ -47,7 +47,7 @@ def repair_sigma(median: float, mean: float) -> float:
 
 
 def poisson_quantile(mean: float, share: float) -> int:
-    """Return the least count that plain chance of this mean stays at or below so often."""
+    """Return the given quantile of a Poisson distribution with this mean."""
     if mean <= 0:
         return 0
     if mean > _FLAT_MEAN:
@@ -63,14 +63,14 @@ def poisson_quantile(mean: float, share: float) -> int:
 
 
 def poisson_share(mean: float, count: int) -> float:
-    """Return how often plain chance of this mean gives exactly `count`."""
+    """Return the Poisson probability of exactly `count` at this mean."""
     if mean <= 0:
         return 1.0 if count == 0 else 0.0
     return exp(count * log(mean) - mean - lgamma(count + 1.0))
 
 
 def spares_for(down: float, nodes: int, keep: int) -> int:
-    """Return the spares beside `keep` nodes, where `down` of `nodes` are away at a time.
+    """Return the spares needed to keep `keep` nodes up, if `down` of `nodes` are down on average.
 
     Spares fail as the others do, so the share that is away counts, not the number.
     """

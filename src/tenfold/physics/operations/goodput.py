@@ -1,5 +1,4 @@
-"""What failures and checkpoints take from a training run, and the checkpoint interval that takes
-least.
+"""The time that failures and checkpoints cost a training run, and the best checkpoint interval.
 
 The expected-value form is exact for failures that arrive at a constant rate and hit saving and
 restarting as well as working: a segment of length `s` that starts over at each failure takes
@@ -34,7 +33,7 @@ class Reliability:
 
 @dataclass(frozen=True, slots=True)
 class Goodput:
-    """Where the time of a run goes; shares add up to 1."""
+    """The time of a run by use; shares add up to 1."""
 
     ettr: Floats
     interval_s: Floats
@@ -96,8 +95,8 @@ def goodput(
 ) -> Goodput:
     """Return the effective training time ratio at an interval of work `interval_s`.
 
-    `blocking_share` is the part of a save during which training stands still; the rest runs
-    beside training and only delays the moment from which a restart may start.
+    `blocking_share` is the part of a save that blocks training; the rest runs in parallel
+    and only delays the point that a restart resumes from.
     """
     rate = failures_per_s(gpus, reliability)
     stall_s = save_s * blocking_share

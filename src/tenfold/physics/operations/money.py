@@ -1,8 +1,8 @@
 """What time costs: integer micro-dollars at the edges, floats only in between.
 
 A price is a kind (on-demand, reserved, spot, owned) with a rate per accelerator-hour. Spot pays
-for lost work, reservations and owned parts pay for idle hours: comparing bare rates is the usual
-mistake.
+for lost work, reservations and owned hardware pay for idle hours: comparing bare rates is a
+common mistake.
 """
 
 from collections.abc import Mapping
@@ -68,10 +68,10 @@ def month(lines_usd: Mapping[str, float]) -> Month:
 
 @dataclass(frozen=True, slots=True)
 class UtilisationGain:
-    """What using the same fleet better is worth."""
+    """The value of better utilisation of the same fleet."""
 
     same_work_saved_usd_micros: int
-    """Less paid for the same work, if capacity can be given back."""
+    """Saved by the same work on less capacity, if capacity can be released."""
     extra_work_usd_micros: int
     """Worth of the extra work at today's cost per unit, if it cannot."""
 
@@ -101,7 +101,7 @@ class Ownership:
 
 
 def owned_usd_per_hour(own: Ownership) -> tuple[Floats, Floats]:
-    """Return the hourly cost that runs always and the part that runs only under load."""
+    """Return the fixed hourly cost, and the extra cost under load."""
     rate, years = own.capital_rate, own.life_years
     annuity = np.where(
         rate > 0, rate / -np.expm1(-years * np.log1p(np.maximum(rate, 1e-12))), 1.0 / years
@@ -114,16 +114,16 @@ def owned_usd_per_hour(own: Ownership) -> tuple[Floats, Floats]:
 
 
 def break_even_utilisation(own: Ownership, rent_usd_per_hour: Floats) -> Floats:
-    """Return the busy share above which owning beats renting by the hour; above 1 it never does."""
+    """Return the utilisation above which owning beats renting; above 1 it never does."""
     fixed, variable = owned_usd_per_hour(own)
     margin = rent_usd_per_hour - variable
     return np.where(margin > 0, fixed / np.maximum(margin, 1e-12), np.inf)
 
 
 def payback_months(own: Ownership, rent_usd_per_hour: Floats, utilisation: Floats) -> Floats:
-    """Return the months of rent not paid that repay the capital; infinite where they never do.
+    """Return the months until the rent saved repays the capital; infinite if never.
 
-    The cost of money is in it, what the gear sells for in the end is not.
+    Includes the cost of capital, but not the salvage value.
     """
     hours = _HOURS_PER_YEAR / _MONTHS_PER_YEAR
     energy = own.power_kw * own.usd_per_kwh

@@ -47,11 +47,11 @@ class RequestedLoad:
 
 
 def estimate(
-    asked: RequestedLoad, shape: Shapes, device: Devices, profiles: Sequence[ServingProfile]
+    load: RequestedLoad, shape: Shapes, device: Devices, profiles: Sequence[ServingProfile]
 ) -> tuple[Served, ReplicaLayout]:
     """Return how every configuration serves, and the layout it was given or chosen."""
-    number = precision_widths(asked.precision, shape)
-    layout = layouts(asked, shape, device, number, profiles)
+    number = precision_widths(load.precision, shape)
+    layout = layouts(load, shape, device, number, profiles)
     replica = Replica(
         shape,
         device,
@@ -61,11 +61,11 @@ def estimate(
         number.expert_math_bits,
         efficiency_of(profiles),
     )
-    return serve(replica, limits_of(profiles), asked, profiles), layout
+    return serve(replica, limits_of(profiles), load, profiles), layout
 
 
 def layouts(
-    asked: RequestedLoad,
+    load: RequestedLoad,
     shape: Shapes,
     device: Devices,
     number: PrecisionWidths,
@@ -74,14 +74,14 @@ def layouts(
     """Fill unknown parallelism: the fewest ranks that hold the weights, experts spread where
     engines do so.
     """
-    pp = np.where(np.isnan(asked.pp), 1.0, asked.pp)
-    dp = np.where(np.isnan(asked.attention_dp), 1.0, np.maximum(asked.attention_dp, 1.0))
+    pp = np.where(np.isnan(load.pp), 1.0, load.pp)
+    dp = np.where(np.isnan(load.attention_dp), 1.0, np.maximum(load.attention_dp, 1.0))
     spreads = np.array([profile.attention_dp for profile in profiles]) & (shape.experts > 0)
     # Newer engines run experts with data parallel attention whatever a table's column is called.
-    swap = spreads & (dp == 1) & (asked.tp > 1) & np.isnan(asked.attention_dp)
-    tp = np.where(swap, 1.0, np.where(np.isnan(asked.tp), 1.0, asked.tp))
-    dp = np.where(swap, asked.tp, dp)
-    grow = np.isnan(asked.tp) | (spreads & (tp * pp * dp == 1))
+    swap = spreads & (dp == 1) & (load.tp > 1) & np.isnan(load.attention_dp)
+    tp = np.where(swap, 1.0, np.where(np.isnan(load.tp), 1.0, load.tp))
+    dp = np.where(swap, load.tp, dp)
+    grow = np.isnan(load.tp) | (spreads & (tp * pp * dp == 1))
     while True:
         held = (
             weights_bytes_per_gpu(shape, number.widths, ReplicaLayout(tp, pp, dp))
@@ -94,23 +94,23 @@ def layouts(
 
 
 def serve(
-    replica: Replica, limits: EngineLimits, asked: RequestedLoad, profiles: Sequence[ServingProfile]
+    replica: Replica, limits: EngineLimits, load: RequestedLoad, profiles: Sequence[ServingProfile]
 ) -> Served:
     """Return every configuration under its own mode; each mode is one array call over all."""
-    given = asked.input_tokens
+    given = load.input_tokens
     # A request that asks for nothing more still gets its first token.
-    output = np.fmax(asked.output_tokens, 1.0)
+    output = np.fmax(load.output_tokens, 1.0)
     runs = np.array([p.requests(i, o) for p, i, o in zip(profiles, given, output, strict=True)])
     wave = np.array([profile.values["wave"] for profile in profiles])
-    flat_out = (asked.mode == "max-throughput") & ~np.isnan(asked.batch)
-    capped = replace(limits, batch_max=np.where(flat_out, asked.batch, limits.batch_max))
+    flat_out = (load.mode == "max-throughput") & ~np.isnan(load.batch)
+    capped = replace(limits, batch_max=np.where(flat_out, load.batch, limits.batch_max))
     by_mode = (
         max_throughput(replica, capped, given, output, runs, wave),
-        static_batch(replica, limits, given, output, asked.batch),
-        first_token(replica, limits, given, asked.batch),
-        online(replica, limits, _stream(asked, output, profiles)),
+        static_batch(replica, limits, given, output, load.batch),
+        first_token(replica, limits, given, load.batch),
+        online(replica, limits, _stream(load, output, profiles)),
     )
-    picks = [asked.mode == name for name in MODES]
+    picks = [load.mode == name for name in MODES]
     return Served(
         **{
             name: np.select(picks, [getattr(served, name) for served in by_mode], np.nan)
@@ -119,13 +119,13 @@ def serve(
     )
 
 
-def _stream(asked: RequestedLoad, output: Floats, profiles: Sequence[ServingProfile]) -> Stream:
+def _stream(load: RequestedLoad, output: Floats, profiles: Sequence[ServingProfile]) -> Stream:
     """An open stream where a rate is given, else a closed loop of `batch` clients, else a flood."""
-    clients = np.where(np.isnan(asked.qps), asked.batch, np.nan)
+    clients = np.where(np.isnan(load.qps), load.batch, np.nan)
     return Stream(
-        input_tokens=asked.input_tokens,
+        input_tokens=load.input_tokens,
         output_tokens=output,
-        qps=np.where(np.isnan(asked.qps) & np.isnan(clients), np.inf, asked.qps),
+        qps=np.where(np.isnan(load.qps) & np.isnan(clients), np.inf, load.qps),
         clients=clients,
         requests=np.array([p.family.requests_online if p.family else np.inf for p in profiles]),
         gateway_s=np.array([p.family.gateway_s if p.family else _GATEWAY_S for p in profiles]),

@@ -1,8 +1,8 @@
-"""Learn from observed runs: turn a profile's knobs and keep what they cannot explain.
+"""Calibrate a profile with observed runs: update its coefficients and model the residual.
 
-The physics predicts log(step) as a function of a profile's knobs. Observed runs update the knobs
-by a linearised Bayesian step (so three launch-bound runs move the launch floor, not the matmul
-efficiency), and the rest becomes an offset shared between runs by likeness: a Gaussian process.
+The analytic model predicts log(step) from a profile's coefficients. Observed runs update them by a
+linearised Bayesian step (so three launch-bound runs move the launch floor, not the matmul
+efficiency), and the residual becomes an offset that similar runs share: a Gaussian process.
 With no observation both are zero and the interval is the profile's own.
 """
 
@@ -30,7 +30,7 @@ FLOOR_COEFFICIENTS = np.array([float(name in {"launch_s", "moe_launch_s"}) for n
 
 @dataclass(frozen=True, slots=True)
 class Similarity:
-    """Standard deviations (log time) of what the knobs cannot say, and shape length scales."""
+    """Standard deviations (log time) of the residual, and its length scales."""
 
     family: float = 0.03
     stack: float = 0.04
@@ -59,7 +59,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What the likeness of two runs is computed from; names of length one hold for all runs."""
+    """The features that similarity is computed from; a single name applies to all runs."""
 
     features: Floats
     scale: Floats
@@ -77,7 +77,7 @@ class Anchors:
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """A profile before observed runs: its knobs, and how far each may move (`sigma`)."""
+    """A profile before observed runs: its coefficients and their standard deviations (`sigma`)."""
 
     profile: TrainingProfile
     coefficients: Floats
@@ -88,7 +88,7 @@ class Prior:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A profile moved by observed runs, with what is needed to correct and bound new ones."""
+    """A calibrated profile, with what is needed to correct and bound new predictions."""
 
     profile: TrainingProfile
     like: Similarity
@@ -102,7 +102,7 @@ class Calibration:
 
 
 def calibrate(start: Prior, runs: Runs, observed_s: Floats) -> Calibration:
-    """Move a profile towards observed steps, as far as its knobs are unsure.
+    """Fit a profile to observed steps, within the uncertainty of its coefficients.
 
     A launch floor well below the work has no slope, so the search also starts from raised floors
     and keeps the most probable end.
@@ -238,7 +238,7 @@ def anchor(traits: Traits, log_residual: Floats, like: Similarity) -> Anchors:
 
 
 def unseen(like: Similarity) -> Similarity:
-    """Return the likeness for a stack no row was seen of: its own offset is far less sure."""
+    """Return the similarity for an unseen stack: its own offset is far less certain."""
     return replace(like, stack=UNSEEN_STACK)
 
 
@@ -274,7 +274,7 @@ def scale_of(plans: Plans) -> Floats:
 
 
 def _linearise(profile: TrainingProfile, coefficients: Floats, runs: Runs) -> tuple[Floats, Floats]:
-    """Return log steps and their slopes along every knob."""
+    """Return log steps and their slopes along every coefficient."""
     base = np.log(_steps(with_coefficients(profile, coefficients), runs))
     slopes = np.empty((len(base), len(coefficients)))
     for j in range(len(coefficients)):
@@ -289,7 +289,7 @@ def _steps(profile: TrainingProfile, runs: Runs) -> Floats:
 
 
 def traits_of(runs: Runs) -> Traits:
-    """Return what likeness needs of the runs."""
+    """Return the features of runs that similarity needs."""
     features = features_of(runs.shape, runs.plans)
     return Traits(features, scale_of(runs.plans), runs.stack, runs.part)
 

@@ -1,7 +1,8 @@
 """Find the profile of a stack among the facts.
 
-The nearest level wins: this version on this generation, the family on it, the family anywhere,
-the default. What is missing widens the knobs, hence the interval; it is never an error.
+The most specific level wins: this version on this generation, the family on it, the family
+anywhere, the default. A less specific level widens the priors, hence the interval; it is never
+an error.
 """
 
 from dataclasses import dataclass
@@ -57,7 +58,7 @@ def _start(
 ) -> Prior:
     coefficients = coefficients_of(np.array([fact.values[name] for name in NAMES]))
     spread = np.array([fact.spread[name] for name in NAMES])
-    # Each level that is not known could have moved the knobs by its own width.
+    # Each unknown level could have moved the coefficients by its own width.
     variance = spread**2 + (WIDTHS[unknown_levels:] ** 2).sum(0)
     profile = with_coefficients(
         TrainingProfile(**{**fact.values, "sigma": fact.residual}), coefficients

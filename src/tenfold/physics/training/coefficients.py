@@ -1,6 +1,6 @@
-"""The knobs of a profile that data may turn: transform, default and prior width at each level.
+"""The fitted coefficients of a profile: transform, default and prior width at each level.
 
-A knob lives in log space (a factor) or logit space (a share). Widths are standard deviations of
+A coefficient is in log space (a factor) or logit space (a share). Widths are standard deviations of
 the default, of a family around it, of an accelerator generation inside a family, and of one stack.
 """
 
@@ -38,14 +38,14 @@ WIDTHS = np.array([[TABLE[name][2 + level] for name in NAMES] for level in range
 
 
 def coefficients_of(values: Floats) -> Floats:
-    """Return knob positions of profile values (last axis in `NAMES` order)."""
+    """Return coefficients of profile values (last axis in `NAMES` order)."""
     # A share of exactly zero or one has no finite position.
     share = np.clip(np.where(_SHARE, values, 0.5), 0.002, 0.998)
     return np.where(_SHARE, np.log(share / (1.0 - share)), np.log(np.maximum(values, 1e-12)))
 
 
 def values_of(coefficients: Floats) -> Floats:
-    """Return profile values of knob positions (last axis in `NAMES` order)."""
+    """Return profile values of coefficients (last axis in `NAMES` order)."""
     return np.where(
         _SHARE, 1.0 / (1.0 + np.exp(-coefficients)), np.exp(np.where(_SHARE, 0.0, coefficients))
     )
@@ -55,7 +55,7 @@ CENTRE = coefficients_of(np.array([TABLE[name][0] for name in NAMES]))
 
 
 def with_coefficients(profile: TrainingProfile, coefficients: Floats) -> TrainingProfile:
-    """Return the profile with its knobs at the given positions."""
+    """Return the profile with the given coefficients."""
     values = values_of(coefficients)
     fields = {name: getattr(profile, name) for name in TrainingProfile.__slots__}
     fields.update({name: values[..., i] for i, name in enumerate(NAMES)})

@@ -1,7 +1,7 @@
 """Collective time by group size, ranks inside the scale-up domain, and bytes.
 
-What a reader would get wrong: between nodes the bus bandwidth of a group is NIC per GPU times the
-ranks *of that group* inside a node, because every such rank drives its own NIC.
+Note: between nodes the bus bandwidth of a group is NIC per GPU times the ranks *of that group*
+inside a node, because every such rank drives its own NIC.
 """
 
 from dataclasses import dataclass

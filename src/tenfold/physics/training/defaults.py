@@ -1,4 +1,4 @@
-"""Fill what a row does not say with what such runs usually use.
+"""Fill in the missing keys of a row with typical values.
 
 Order matters: shard and interleaving first (they decide memory), then the micro-batch: the fastest
 that fits, since published runs are tuned.
@@ -24,7 +24,7 @@ def default_virtual_stages(layers: float, pp: float, flash: float) -> float:
 
 
 def default_shard(family: str, dp: float) -> str:
-    """Return the data-parallel sharding a family of stacks uses unless told otherwise."""
+    """Return the default data-parallel sharding of a family of stacks."""
     if dp <= 1:
         return "none"
     if family in ("llm-foundry", "torchtitan", "maxtext", "metaseq", "pytorch-fsdp"):
@@ -33,7 +33,7 @@ def default_shard(family: str, dp: float) -> str:
 
 
 def default_sequence_parallel(family: str, tp: float) -> bool:
-    """Say whether norms are split too: all stacks since 2022 do it with tensor parallelism."""
+    """Return whether sequence parallelism is on: all stacks since 2022 use it with tp."""
     return tp > 1 and family not in ("megatron", "megatron-deepspeed")
 
 
@@ -56,10 +56,10 @@ def default_micro_batch(
         trial = replace(plans, micro_batch=np.full(size, candidate))
         smallest = candidate <= 1.0
         allowed = np.asarray((np.mod(rank_batch, candidate) == 0) | smallest)
-        room = np.asarray(fits(memory_of(shape, trial, profile), accelerator)) | smallest
+        fits_memory = np.asarray(fits(memory_of(shape, trial, profile), accelerator)) | smallest
         step = np.asarray(time_plans(shape, trial, accelerator, profile).step_s)
         # A larger micro-batch must earn its memory: two percent or stay small.
-        better = allowed & room & (step < 0.98 * best) & ~np.asarray(known, bool)
+        better = allowed & fits_memory & (step < 0.98 * best) & ~np.asarray(known, bool)
         best = np.where(better, step, best)
         chosen = np.where(better, candidate, chosen)
     return replace(plans, micro_batch=chosen)

@@ -1,7 +1,7 @@
 """Peak memory of the fullest rank: weights, gradients, optimizer, activations, logits.
 
-What a reader would get wrong: the fullest rank is the first pipeline stage when activations rule
-and the last one when logits rule, so both are computed. Coefficients were fitted on the H200 rows
+Note: the fullest rank is in the first pipeline stage when activations dominate and in the last
+one when logits do, so both are computed. Coefficients were fitted on the H200 rows
 and agree with the 34*s*b*h of Korthikanti 2022 for a plain block.
 """
 
@@ -48,7 +48,7 @@ def memory_of(shape: Shape, plans: Plans, profile: TrainingProfile) -> Memory:
     moving = np.where(alone, first + logits, np.maximum(first, last + logits))
     copies = profile.grad_copy_bytes * held
     settled = weights + gradients + optimizer
-    # Gradient copies find only part of their room in what the activations gave back.
+    # Gradient copies reuse only part of the memory that activations have freed.
     swing = np.sqrt(moving * moving + copies * copies)
     return Memory(
         peak_bytes=settled + swing + CONTEXT_BYTES,

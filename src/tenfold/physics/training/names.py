@@ -71,6 +71,6 @@ def family_of(stack: str, part: str) -> str:
 
 
 def levels_of(stack: str, part: str) -> tuple[str, str, str]:
-    """Return the names under which a stack's knobs are kept, from wide to narrow."""
+    """Return the profile names of a stack, from general to specific."""
     family, generation = family_of(stack, part), generation_of(part)
     return family, f"{family}@{generation}", f"stack:{version_family(stack)}@{generation}"

@@ -1,4 +1,4 @@
-"""What a software stack does with the hardware: efficiencies, overlap, launch floor.
+"""The efficiency profile of a software stack: efficiencies, overlap, launch floor.
 
 Every field is a plain number (or an array over plans while fitting), so a profile is a fact that
 can be stored, shown and refined. `calibration.py` refines one from observed runs.

@@ -55,7 +55,7 @@ def training_shape(shape: ModelShape) -> Shape:
 
 
 def training_part(part: Part) -> Accelerator:
-    """Return an accelerator's datasheet and measured ceilings, with usual ones where unknown."""
+    """Return an accelerator's datasheet and measured ceilings, with defaults where unknown."""
     half = part.training_tflops
     share = DEFAULT_CEILING.get(part.vendor, DEFAULT_CEILING_OTHER)
     ceiling = part.bf16_matmul_tflops or half * share

@@ -19,7 +19,7 @@ PAD_LOG = 0.04
 
 
 class Axis(Struct, frozen=True, kw_only=True):
-    """What one direction of a chart shows. `ticks` replace the usual ones where given."""
+    """One axis of a chart. `ticks` replace the default ones if given."""
 
     title: str
     log: bool = False
@@ -146,7 +146,7 @@ def usd(value: float) -> str:
 
 
 def percent(value: float) -> str:
-    """Return a share in per cent."""
+    """Return a share as a percentage."""
     return f"{value * 100:.3g}%"
 
 

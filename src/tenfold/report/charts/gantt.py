@@ -34,7 +34,7 @@ NO_GROUP, OTHERS = "(none)", "others"
 
 
 class GanttRow(Struct, frozen=True):
-    """A node: the rack it stands in, its name, and how many lanes it has."""
+    """A node: its rack, its name, and how many lanes it has."""
 
     rack: str
     node: str

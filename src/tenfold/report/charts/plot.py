@@ -1,4 +1,4 @@
-"""The field that points are drawn in: margins, grid, ticks, and values turned into places."""
+"""The plot area of a chart: margins, grid, ticks, and conversion of values to coordinates."""
 
 from collections.abc import Iterable, Sequence
 
@@ -25,7 +25,7 @@ Names = Sequence[tuple[str, str]]
 
 
 class PlotArea(Struct, frozen=True, kw_only=True):
-    """Where a plot stands in its card, and the two ranges it spans."""
+    """The position of a plot in its card, and its two ranges."""
 
     left: float
     right: float
@@ -35,11 +35,11 @@ class PlotArea(Struct, frozen=True, kw_only=True):
     up: Range
 
     def x(self, value: float) -> float:
-        """Return how far from the left of the card a value stands."""
+        """Return the x coordinate of a value in the card."""
         return self.left + self.across.share(value) * (self.right - self.left)
 
     def y(self, value: float) -> float:
-        """Return how far from the top of the card a value stands."""
+        """Return the y coordinate of a value in the card."""
         return self.bottom - self.up.share(value) * (self.bottom - self.top)
 
     def at(self, point: tuple[float, float]) -> tuple[float, float]:

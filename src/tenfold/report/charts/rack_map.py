@@ -1,6 +1,6 @@
-"""Racks as a map: which node stands where, as cells for a terminal or a picture.
+"""A map of racks and their nodes, as cells for a terminal or a picture.
 
-A fleet of many racks is shown by its first ones; a rack says how many are like it.
+For a fleet with many racks only the first are shown; a rack says how many are like it.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
-"""The strokes that charts are drawn with: text, lines and boxes as SVG.
+"""SVG primitives of the charts: text, lines and boxes.
 
-A picture carries all it needs and stands on a white card, so it reads the same on a dark page.
-Every text is escaped here and nowhere else.
+A picture is self-contained and has a white background, so it looks the same on a dark page.
+All text is escaped here and nowhere else.
 """
 
 import re
@@ -24,7 +24,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class TextStyle(Struct, frozen=True):
-    """How a text is set."""
+    """The style of a text."""
 
     size: int
     fill: str
@@ -174,7 +174,7 @@ def _legend_rows(names: Sequence[tuple[str, str]], width: float) -> list[list[tu
 
 
 def picture(card: Card, description: str, parts: Iterable[str]) -> str:
-    """Return the whole picture. `description` tells what it shows to those who do not see it."""
+    """Return the whole picture. `description` is its text for screen readers."""
     width, height = card.width, card.height
     head = [
         f"<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='{height}' "

@@ -124,21 +124,21 @@ class FederatedAnswer(Struct, frozen=True, kw_only=True):
     assumptions: tuple[str, ...]
 
 
-def estimate_federated(fleet: OpenFleet, asked: FederatedQuestion) -> FederatedAnswer:
+def estimate_federated(fleet: OpenFleet, question: FederatedQuestion) -> FederatedAnswer:
     """Return the estimate of a federated round on the sites of a fleet."""
     spec = fleet.spec
-    sites = chosen_sites(spec, asked.sites)
-    [coordinator] = chosen_sites(spec, (asked.coordinator or most_linked(spec),))
-    _check_names(asked, sites)
-    name, params = _model(fleet, asked)
-    model_bytes = params * (asked.weight_bits or DEFAULT_WEIGHT_BITS) / 8
-    work = local_work(fleet, sites, _row(asked), asked.step_s)
+    sites = chosen_sites(spec, question.sites)
+    [coordinator] = chosen_sites(spec, (question.coordinator or most_linked(spec),))
+    _check_names(question, sites)
+    name, params = _model(fleet, question)
+    model_bytes = params * (question.weight_bits or DEFAULT_WEIGHT_BITS) / 8
+    work = local_work(fleet, sites, _row(question), question.step_s)
     assumed = None
-    if asked.wan_gbps is not None:
-        assumed = (asked.wan_gbps * 1e9 / 8, (asked.wan_latency_ms or 0.0) / 1e3)
-    share = 1.0 if asked.link_share is None else asked.link_share
+    if question.wan_gbps is not None:
+        assumed = (question.wan_gbps * 1e9 / 8, (question.wan_latency_ms or 0.0) / 1e3)
+    share = 1.0 if question.link_share is None else question.link_share
     found = ways(spec, sites, coordinator, model_bytes, share=share, assumed=assumed)
-    job = _job(asked, work, found, model_bytes)
+    job = _job(question, work, found, model_bytes)
     answer = federated_round(job)
     unfit = tuple(_unfit(one, name) for one in work if not one.fits)
     found_round = answer if isinstance(answer, Round) and not unfit else None
@@ -154,15 +154,15 @@ def estimate_federated(fleet: OpenFleet, asked: FederatedQuestion) -> FederatedA
         synchronous=found_round and synchronous(job, found_round.round_s),
         levers=found_round and levers(job, found_round),
         reasons=(*unfit, *(answer.reasons if isinstance(answer, Misfit) else ())),
-        assumptions=tuple(_assumptions(asked, work, found, coordinator)),
+        assumptions=tuple(_assumptions(question, work, found, coordinator)),
     )
 
 
-def _check_names(asked: FederatedQuestion, sites: list[SiteId]) -> None:
+def _check_names(question: FederatedQuestion, sites: list[SiteId]) -> None:
     options = {
-        "--step-s": asked.step_s,
-        "--samples": asked.samples,
-        "--slow": asked.slowdown,
+        "--step-s": question.step_s,
+        "--samples": question.samples,
+        "--slow": question.slowdown,
     }
     for option, values in options.items():
         for name in values:
@@ -173,7 +173,7 @@ def _check_names(asked: FederatedQuestion, sites: list[SiteId]) -> None:
                     f"sites: {', '.join(sites)}",
                     field=option,
                 )
-    bare = [site for site in sites if asked.samples and site not in asked.samples]
+    bare = [site for site in sites if question.samples and site not in question.samples]
     if bare:
         raise InputError(
             "missing-samples",
@@ -181,8 +181,8 @@ def _check_names(asked: FederatedQuestion, sites: list[SiteId]) -> None:
             "set `--samples` for every site, or for none",
             field="--samples",
         )
-    drawn = len(sites) if asked.per_round is None else asked.per_round
-    quorum = drawn if asked.quorum is None else asked.quorum
+    drawn = len(sites) if question.per_round is None else question.per_round
+    quorum = drawn if question.quorum is None else question.quorum
     if not quorum <= drawn <= len(sites):
         raise InputError(
             "bad-quorum",
@@ -192,38 +192,38 @@ def _check_names(asked: FederatedQuestion, sites: list[SiteId]) -> None:
         )
 
 
-def _model(fleet: OpenFleet, asked: FederatedQuestion) -> tuple[str, float]:
-    if asked.model is not None:
-        preset = fleet.catalogue.models.get(asked.model)
-        return preset.name, float(asked.params or preset.shape.params)
-    if asked.params is None:
+def _model(fleet: OpenFleet, question: FederatedQuestion) -> tuple[str, float]:
+    if question.model is not None:
+        preset = fleet.catalogue.models.get(question.model)
+        return preset.name, float(question.params or preset.shape.params)
+    if question.params is None:
         raise InputError(
             "missing-model",
             "no model given",
             "set `--model`, or `--params 11M` and `--step-s`",
             field="--model",
         )
-    return f"{asked.params:,.0f} parameters", asked.params
+    return f"{question.params:,.0f} parameters", question.params
 
 
-def _row(asked: FederatedQuestion) -> TrainRow | None:
+def _row(question: FederatedQuestion) -> TrainRow | None:
     """Return the configuration shared by all sites; accelerators are filled in per site."""
-    if asked.model is None:
+    if question.model is None:
         return None
     return TrainRow(
         id="",
-        model=asked.model,
+        model=question.model,
         accelerator="",
         gpus=1,
-        seq=asked.seq,
-        global_batch=asked.batch,
-        precision=asked.precision,
-        stack=asked.stack,
+        seq=question.seq,
+        global_batch=question.batch,
+        precision=question.precision,
+        stack=question.stack,
     )
 
 
 def _job(
-    asked: FederatedQuestion,
+    question: FederatedQuestion,
     work: list[LocalWork],
     found: dict[SiteId, CoordinatorPath],
     model_bytes: float,
@@ -232,25 +232,25 @@ def _job(
         FederatedSite(
             site=SiteId(one.site),
             step_s=one.step_s,
-            samples=asked.samples.get(one.site, 1.0),
-            slowdown=asked.slowdown.get(one.site, 1.0),
+            samples=question.samples.get(one.site, 1.0),
+            slowdown=question.slowdown.get(one.site, 1.0),
             bytes_per_s=found[SiteId(one.site)].bytes_per_s,
             latency_s=found[SiteId(one.site)].latency_s,
             usd_per_gb=found[SiteId(one.site)].usd_per_gb,
         )
         for one in work
     )
-    drawn = asked.per_round or len(sites)
+    drawn = question.per_round or len(sites)
     job = FederatedJob(
         sites=sites,
         model_bytes=model_bytes,
-        local_steps=asked.local_steps,
+        local_steps=question.local_steps,
         per_round=drawn,
-        quorum=asked.quorum or drawn,
-        compression=asked.compression,
-        deadline_s=asked.deadline_s,
+        quorum=question.quorum or drawn,
+        compression=question.compression,
+        deadline_s=question.deadline_s,
     )
-    return job if asked.average_s is None else replace(job, average_s=asked.average_s)
+    return job if question.average_s is None else replace(job, average_s=question.average_s)
 
 
 def _unfit(one: LocalWork, model: str) -> Reason:
@@ -259,37 +259,37 @@ def _unfit(one: LocalWork, model: str) -> Reason:
 
 
 def _assumptions(
-    asked: FederatedQuestion,
+    question: FederatedQuestion,
     work: list[LocalWork],
     found: dict[SiteId, CoordinatorPath],
     coordinator: SiteId,
 ) -> list[str]:
     """Return the assumptions made, each with the option that overrides it."""
-    said: list[str] = []
-    if asked.coordinator is None:
-        said.append(f"{coordinator} coordinates, having the most links (--coordinator)")
-    if asked.weight_bits is None:
-        said.append(f"weights are sent in {DEFAULT_WEIGHT_BITS} bits (--weight-bits)")
-    if not asked.samples:
-        said.append("all sites have the same weight in the average (--samples)")
-    if asked.link_share is None:
-        said.append("the job gets the full rate of its links (--link-share)")
+    lines: list[str] = []
+    if question.coordinator is None:
+        lines.append(f"{coordinator} coordinates, having the most links (--coordinator)")
+    if question.weight_bits is None:
+        lines.append(f"weights are sent in {DEFAULT_WEIGHT_BITS} bits (--weight-bits)")
+    if not question.samples:
+        lines.append("all sites have the same weight in the average (--samples)")
+    if question.link_share is None:
+        lines.append("the job gets the full rate of its links (--link-share)")
     used = [link for way in found.values() for link in way.over if link != "assumed"]
     if len(dict.fromkeys(used)) < len(used):
-        said.append("sites that share a link split it evenly")
+        lines.append("sites that share a link split it evenly")
     guessed = [site for site, way in found.items() if way.over == ("assumed",)]
     if guessed:
-        delay = asked.wan_latency_ms or 0.0
-        said.append(
-            f"{', '.join(guessed)}: no link in the fleet file, so {asked.wan_gbps:g} Gbit/s and "
+        delay = question.wan_latency_ms or 0.0
+        lines.append(
+            f"{', '.join(guessed)}: no link in the fleet file, so {question.wan_gbps:g} Gbit/s and "
             f"{delay:g} ms (--wan-gbps, --wan-latency-ms)"
         )
-    if asked.average_s is None:
-        said.append("averaging takes no time (--average-s)")
+    if question.average_s is None:
+        lines.append("averaging takes no time (--average-s)")
     estimated = [one for one in work if one.step_basis == "estimated"]
     if estimated:
-        said.append("local steps are estimated, not measured (--step-s SITE=SECONDS)")
+        lines.append("local steps are estimated, not measured (--step-s SITE=SECONDS)")
     for note in dict.fromkeys(note for one in estimated for note in one.notes):
         where = [one.site for one in estimated if note in one.notes]
-        said.append(note if len(where) == len(estimated) else f"{', '.join(where)}: {note}")
-    return said
+        lines.append(note if len(where) == len(estimated) else f"{', '.join(where)}: {note}")
+    return lines

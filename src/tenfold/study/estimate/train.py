@@ -92,19 +92,17 @@ def _estimates(
     memory = memory_of(runs.shape, runs.plans, own.profile)
     size = len(step_s)
     peak = np.broadcast_to(np.asarray(memory.peak_bytes), (size,))
-    room = np.broadcast_to(np.asarray(fits(memory, runs.accelerator)), (size,))
+    fits_memory = np.broadcast_to(np.asarray(fits(memory, runs.accelerator)), (size,))
     tokens = np.asarray(runs.plans.global_batch) * np.asarray(runs.plans.seq)
     flops = np.asarray(model_flops_per_token(runs.shape, runs.plans.seq))
     # Parts come from the analytic model, scaled to the calibrated step time.
-    stretch = step_s / np.asarray(times.step_s)
+    scale = step_s / np.asarray(times.step_s)
     estimates: list[tuple[int, TrainEstimate]] = []
     for at, (place, one) in enumerate(members):
         per_gpu = float(tokens[at] / step_s[at] / one.config.gpus)
         tflops = per_gpu * float(flops[at]) / 1e12
         parts = {
-            name: float(
-                np.broadcast_to(np.asarray(getattr(times, name)), (size,))[at] * stretch[at]
-            )
+            name: float(np.broadcast_to(np.asarray(getattr(times, name)), (size,))[at] * scale[at])
             for name in PARTS
         }
         estimate = TrainEstimate(
@@ -116,7 +114,7 @@ def _estimates(
             model_tflops_per_gpu=tflops,
             mfu=tflops / _peak_tflops(one),
             memory_gib=float(peak[at]) / GIB,
-            fits=bool(room[at]),
+            fits=bool(fits_memory[at]),
             bottleneck=max(parts, key=lambda name: parts[name]).removesuffix("_s"),
             breakdown_s=parts,
         )

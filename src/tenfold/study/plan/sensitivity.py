@@ -85,28 +85,30 @@ def train_sensitivity(
     `begun` is called with each driver before it is tried, since each takes a while.
     """
 
-    def foot(asked: TrainRequest, runs: float = float(concurrent_runs)) -> Requirement:
-        return _train_requirement(asked, _run_target(target, runs))
+    def requirement(
+        changed_request: TrainRequest, runs: float = float(concurrent_runs)
+    ) -> Requirement:
+        return _train_requirement(changed_request, _run_target(target, runs))
 
     job = request.job
     tokens, deadline, budget = job.tokens, job.deadline_s, job.budget_usd
 
     def changed(**limits: float) -> Requirement:
-        return foot(replace(request, job=replace(job, **limits)))
+        return requirement(replace(request, job=replace(job, **limits)))
 
     drivers: dict[DriverName, Raised | None] = {
-        "model": lambda factor: foot(replace(request, shape=deeper(request.shape, factor))),
+        "model": lambda factor: requirement(replace(request, shape=deeper(request.shape, factor))),
         # Without a deadline or a budget, no amount of data needs more GPUs.
         "data": None
         if tokens is None or not (deadline or budget)
         else lambda factor: changed(tokens=tokens * factor),
-        "concurrency": lambda factor: foot(request, concurrent_runs * factor),
+        "concurrency": lambda factor: requirement(request, concurrent_runs * factor),
         "latency": None
         if deadline is None
         else lambda factor: changed(deadline_s=deadline / factor),
         "cost": None if budget is None else lambda factor: changed(budget_usd=budget / factor),
     }
-    return _answer(foot(request), drivers, begun)
+    return _answer(requirement(request), drivers, begun)
 
 
 def serve_sensitivity(
@@ -118,30 +120,32 @@ def serve_sensitivity(
 ) -> SensitivityAnswer:
     """Return which driver of a service changes the plan first; data means tokens per request."""
 
-    def foot(asked: ServeRequest, budget: float | None = usd_per_hour_max) -> Requirement:
-        return _serve_requirement(asked, targets, budget)
+    def requirement(
+        changed_request: ServeRequest, budget: float | None = usd_per_hour_max
+    ) -> Requirement:
+        return _serve_requirement(changed_request, targets, budget)
 
     service = request.service
 
     def changed(**demand: float) -> Requirement:
-        return foot(replace(request, service=replace(service, **demand)))
+        return requirement(replace(request, service=replace(service, **demand)))
 
     def longer(factor: float) -> Requirement:
         prompt, answer = round(service.input_tokens * factor), round(service.output_tokens * factor)
         return changed(input_tokens=prompt, output_tokens=answer)
 
-    def sooner(factor: float) -> Requirement:
+    def faster(factor: float) -> Requirement:
         return changed(ttft_s=service.ttft_s / factor, tpot_s=service.tpot_s / factor)
 
     budget = usd_per_hour_max
     drivers: dict[DriverName, Raised | None] = {
-        "model": lambda factor: foot(replace(request, shape=deeper(request.shape, factor))),
+        "model": lambda factor: requirement(replace(request, shape=deeper(request.shape, factor))),
         "data": longer,
         "concurrency": lambda factor: changed(qps=service.qps * factor),
-        "latency": sooner,
-        "cost": None if budget is None else lambda factor: foot(request, budget / factor),
+        "latency": faster,
+        "cost": None if budget is None else lambda factor: requirement(request, budget / factor),
     }
-    return _answer(foot(request), drivers, begun)
+    return _answer(requirement(request), drivers, begun)
 
 
 def deeper(shape: ModelShape, factor: float) -> ModelShape:
