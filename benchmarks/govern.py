@@ -55,7 +55,7 @@ def run(thresholds: dict[str, float]) -> list[Verdict]:
 
 def _answers(thresholds: dict[str, float]) -> list[Verdict]:
     """Time the two questions that cost other schedulers minutes."""
-    no = min(kai_unschedulable().ours("to `no`, and why") for _ in range(TIMES))
+    no = min(kai_unschedulable().ours("time to unschedulable, with reason") for _ in range(TIMES))
     found = [kai_reclaim(RECLAIM_NODES) for _ in range(TIMES)]
     cycle = min(each.ours("longest cycle") for each in found)
     print(f"`no`, and why: {no:.2f} ms; reclaim at {RECLAIM_NODES:,} nodes: {cycle:.1f} ms")
@@ -152,7 +152,7 @@ def _kueue(name: str, thresholds: dict[str, float]) -> list[Verdict]:
     ours = {each["name"]: float(each["ours"]) for each in figures}
     over = stopped = math.inf
     if ours:
-        over = ours["makespan"] / ours["all work over all quota"]
+        over = ours["makespan"] / ours["total work / total quota"]
         stopped = ours["preemptions"] / ours["workloads"]
         waits = ", ".join(
             f"{size} {ours[f'mean time to admission, {size}']:.1f} s"

@@ -1,4 +1,4 @@
-"""`tenfold bench`: public scale scenarios of other schedulers, our figures beside theirs."""
+"""`tenfold bench`: public scale tests of other schedulers, next to the published results."""
 
 from typing import Annotated
 
@@ -9,55 +9,55 @@ from tenfold.study.bench.figures import Bench, Figure
 
 app = App(
     name="bench",
-    help="Run the public scale scenarios of Kueue and KAI, our figures beside theirs.",
+    help="Run the public scale tests of Kueue and KAI next to their published results.",
     help_format="plaintext",
     default_parameter=Parameter(show_default=False),
 )
 Restart = Annotated[
-    bool, Parameter(negative="", help="A preempted job starts over, as under Kueue.")
+    bool, Parameter(negative="", help="Preempted jobs start over, as in Kueue's test.")
 ]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
 
 
 @app.command(name="kueue-baseline")
 def kueue_baseline(*, restart: Restart = False, as_json: Json = False) -> None:
-    """Kueue's baseline: 15,000 workloads of three sizes in 30 queues with quotas."""
+    """Kueue baseline: 15,000 workloads of three sizes in 30 queues with quotas."""
     _kueue("kueue-baseline", restart=restart, as_json=as_json)
 
 
 @app.command(name="kueue-large")
 def kueue_large(*, restart: Restart = False, as_json: Json = False) -> None:
-    """Kueue's large scale: 50,000 workloads of three sizes in 1,000 queues."""
+    """Kueue large scale: 50,000 workloads of three sizes in 1,000 queues."""
     _kueue("kueue-large", restart=restart, as_json=as_json)
 
 
 @app.command(name="kueue-tas")
 def kueue_tas(*, restart: Restart = False, as_json: Json = False) -> None:
-    """Kueue's topology test: 15,000 workloads of several pods, in racks on 640 nodes."""
+    """Kueue topology-aware scheduling: 15,000 multi-pod workloads on 640 nodes in racks."""
     _kueue("kueue-tas", restart=restart, as_json=as_json)
 
 
 @app.command(name="kai-fill")
 def kai_fill(*, as_json: Json = False) -> None:
-    """KAI's filling: 4,000 jobs of one GPU on 500 nodes."""
+    """KAI fill: 4,000 single-GPU jobs on 500 nodes."""
     _kai("kai-fill", as_json=as_json)
 
 
 @app.command(name="kai-gang")
 def kai_gang(*, as_json: Json = False) -> None:
-    """KAI's large gang: 512 pods on 512 nodes with three levels of topology."""
+    """KAI large gang: 512 pods on 512 nodes with three topology levels."""
     _kai("kai-gang", as_json=as_json)
 
 
 @app.command(name="kai-unschedulable")
 def kai_unschedulable(*, as_json: Json = False) -> None:
-    """KAI's job that cannot be helped: how long until it is told so, and why."""
+    """KAI unschedulable job: time until it is reported as unschedulable, with the reason."""
     _kai("kai-unschedulable", as_json=as_json)
 
 
 @app.command(name="kai-reclaim")
 def kai_reclaim(*, as_json: Json = False) -> None:
-    """KAI's reclaim: 50 gangs take room back from 4,000 jobs that borrowed it."""
+    """KAI reclaim: 50 gangs reclaim GPUs from 4,000 jobs that borrowed them."""
     _kai("kai-reclaim", as_json=as_json)
 
 
@@ -79,9 +79,9 @@ def _print_bench(bench: Bench, *, as_json: bool) -> None:
         return
     rows = [(each.name, _amount(each.ours, each.unit), _theirs(each)) for each in bench.figures]
     show(f"{bench.name}: {bench.title}", "")
-    show(table("", ("", ">ours", ">theirs"), rows), "")
-    show(f"ours: {bench.ours_include}", f"theirs: {bench.theirs_include}")
-    show(f"theirs are from {bench.theirs_from}")
+    show(table("", ("", ">tenfold", ">published"), rows), "")
+    show(f"tenfold: {bench.ours_include}", f"published: {bench.theirs_include}")
+    show(f"source: {bench.theirs_from}")
     for note in bench.notes:
         show(f"note: {note}")
 
@@ -91,7 +91,7 @@ def _theirs(figure: Figure) -> str:
 
 
 def _amount(value: float, unit: str) -> str:
-    """Return a figure in words; large times in ms are easier to read in seconds."""
+    """Return a figure with its unit; large times in ms become seconds."""
     if unit == "ms" and value >= 1_000:
         return _amount(value / 1_000, "s")
     if not unit or unit == "/s" or value >= 1_000:

@@ -80,7 +80,7 @@ def govern_notes(govern: GovernanceRules, layout: Layout, jobs: Sequence[Job]) -
     unknown_teams = dict.fromkeys(job.team for job in jobs if job.team not in named)
     if named and unknown_teams:
         teams = ", ".join(f"`{team}`" if team else "no team" for team in unknown_teams)
-        notes.append(f"jobs of {teams} have no quota: the policy names no such team")
+        notes.append(f"jobs of {teams} have no quota: the team is not in the policy")
     return notes
 
 

@@ -1,4 +1,4 @@
-"""From a curve of the grid to jobs that are held until it is clean or cheap."""
+"""Read the grid curve and choose when deferrable jobs are released."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,23 +15,23 @@ from tenfold.model.units import Millis
 from tenfold.report.reasons.render import duration_text
 
 COUNTED = (
-    "CO2 and energy are those of allocated GPUs with their share of the node, cooling included; "
-    "idle power and nodes without GPUs are left out"
+    "CO2 and energy cover allocated GPUs with their share of the node and cooling; "
+    "idle power and nodes without GPUs are not included"
 )
 
 
 class GridFiles(Struct, frozen=True, kw_only=True):
-    """What is known of the grid, and whether jobs may wait for it."""
+    """The grid curve, and whether jobs may wait for better hours."""
 
     intensity: Path
     shift: ShiftBy | None = None
     slack: float = SLACK_DEFAULT
     lasts_ms: Millis | None = None
-    """What a job without a limit is taken to last; without it such a job is not held."""
+    """Assumed run time of jobs without a limit; None means that they are not delayed."""
 
 
 class Grid(Struct, frozen=True, kw_only=True):
-    """The curves, and when jobs that are held are let in."""
+    """The curves, and when delayed jobs are released."""
 
     intensity: Intensity
     release_ms: dict[JobId, Millis]
@@ -39,14 +39,14 @@ class Grid(Struct, frozen=True, kw_only=True):
 
 
 def read_grid(files: GridFiles, jobs: Sequence[Job]) -> Grid:
-    """Read the curves and choose a release for every job that can wait."""
+    """Read the curves and choose a release time for every job that can wait."""
     intensity = read_intensity(files.intensity)
     notes = [COUNTED]
     if not intensity.co2_g_per_kwh.is_whole_days:
         hours = intensity.co2_g_per_kwh.hours
         notes.append(
-            f"`{files.intensity}` has {hours:,} hours, not whole days: the curve drifts over the "
-            "day each time it repeats"
+            f"`{files.intensity}` has {hours:,} hours, not whole days: it repeats at a different "
+            "time of day"
         )
     if files.shift is None:
         return Grid(intensity=intensity, release_ms={}, notes=tuple(notes))
@@ -55,7 +55,7 @@ def read_grid(files: GridFiles, jobs: Sequence[Job]) -> Grid:
         raise InputError(
             "missing-column",
             f"`{files.intensity}` has no column `usd_per_kwh` to shift by",
-            "add it, or shift by CO2: `--shift co2`",
+            "add the column, or use `--shift co2`",
             file=str(files.intensity),
             field="usd_per_kwh",
         )
@@ -69,17 +69,17 @@ def read_grid(files: GridFiles, jobs: Sequence[Job]) -> Grid:
 
 
 def _not_shifted_notes(files: GridFiles, jobs: Sequence[Job]) -> list[str]:
-    """Say which jobs could not be looked at."""
+    """Return notes on jobs that cannot be delayed."""
     deadlines = sum(job.deadline_ms is not None for job in jobs)
     if not deadlines:
-        return ["no job has a `deadline_s`, so none is held"]
+        return ["no job has a `deadline_s`, so none is delayed"]
     without_limit = sum(job.deadline_ms is not None and job.limit_ms is None for job in jobs)
     if not without_limit:
         return []
     if files.lasts_ms is None:
         return [
-            f"{without_limit:,} jobs with a deadline state no `limit_s` and are not held; "
-            "`--shift-lasts-s` says what to take them for"
+            f"{without_limit:,} jobs with a deadline have no `limit_s` and are not delayed; "
+            "set their run time with `--shift-lasts-s`"
         ]
     assumed = duration_text(files.lasts_ms)
     return [f"{without_limit:,} jobs with a deadline have no `limit_s`: assumed to run {assumed}"]

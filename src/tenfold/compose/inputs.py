@@ -1,7 +1,6 @@
-"""What a simulation is asked with, from files and names to nodes, jobs and a policy.
+"""Read the inputs of a simulation: nodes, jobs, policy, faults and profiles.
 
-Readers that most runs do not need are imported where they are used: a short run should
-spend its time simulating.
+Readers that most runs do not need are imported where they are used, to keep short runs fast.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,7 +41,7 @@ TABLE_SUFFIXES = (".csv", ".csv.gz", ".parquet")
 
 
 class SimFiles(Struct, frozen=True, kw_only=True):
-    """The files and names that a user gives."""
+    """Files and names given by the user."""
 
     fleet: Path
     jobs: Path
@@ -56,7 +55,7 @@ class SimFiles(Struct, frozen=True, kw_only=True):
 
 
 class PreparedRun(Struct, frozen=True, kw_only=True):
-    """A question that is ready to be run, and what its reader should know."""
+    """A simulation that is ready to run, with notes for the user."""
 
     request: SimRequest
     spec: FleetSpec
@@ -103,12 +102,12 @@ def prepare(files: SimFiles) -> PreparedRun:
 
 
 def _ends(statuses: Mapping[JobId, str]) -> dict[JobId, JobStatus]:
-    """Return how jobs end that do not complete; a source's own words are not known to anybody."""
+    """Return how jobs end that do not complete; unknown status words count as completed."""
     return {job: status for job, word in statuses.items() if (status := END_STATUSES.get(word))}
 
 
 def job_trace(path: Path, *, fill: bool = False) -> JobTrace:
-    """Read jobs from the documented table, or from any public format that is recognised."""
+    """Read jobs from a job table, or from a public trace format."""
     if path.name.lower().endswith(TABLE_SUFFIXES):
         return read_jobs(path, fill=fill)
 
@@ -120,7 +119,7 @@ def job_trace(path: Path, *, fill: bool = False) -> JobTrace:
 def _governed(
     policy: Policy, layout: Layout, jobs: list[Job], catalogue: Catalogue
 ) -> tuple[Policy, list[Job], list[str]]:
-    """Join a policy with the teams and prices of the fleet, and bind jobs to their teams' nodes."""
+    """Add the teams and prices of the fleet to a policy, and residency tags to the jobs."""
     from tenfold.compose.governance import govern_notes, governance_of, with_residency  # noqa: PLC0415
 
     govern = governance_of(policy, layout.spec, catalogue)
@@ -162,8 +161,8 @@ def policy_of(named: str, placement: Placement | None = None) -> Policy:
         known = ", ".join(f"`{name}`" for name in POLICIES)
         raise InputError(
             "unknown-policy",
-            f"no policy is called `{named}`",
-            hint=f"known are {known}; or give a policy file or a slurm.conf",
+            f"unknown policy `{named}`",
+            hint=f"use one of {known}, a policy file or a slurm.conf",
         )
     return policy if placement is None else replace(policy, placement=placement)
 
@@ -184,7 +183,7 @@ def _contention(
 def _with_canonical_types(
     jobs: list[Job], nodes: Sequence[Node], catalogue: Catalogue
 ) -> list[Job]:
-    """Spell accelerators in requests as the fleet does: by the facts, or by its own names."""
+    """Rewrite accelerator names in requests to those of the fleet."""
     fleet_names = accelerator_names(node.accelerator for node in nodes)
     shapes: dict[str, Shape] = {}
     for job in jobs:
@@ -208,11 +207,11 @@ def _unknown_profile_notes(jobs: Sequence[Job], profiles: Iterable[str], path: P
     if not unknown_profiles:
         return []
     jobs_without = sum(job.profile in unknown_profiles for job in jobs)
-    return [f"{jobs_without} jobs name no profile of {path} and draw nothing from what is shared"]
+    return [f"{jobs_without} jobs have no profile in {path}: they use no network, storage or power"]
 
 
 def prepare_fill(files: SimFiles) -> tuple[list[Node], JobTrace, Policy]:
-    """Read nodes and jobs for a run in which jobs only arrive."""
+    """Read nodes and jobs for a fill run."""
     catalogue = load_facts(files.facts, without=UNUSED_FACTS)
     spec = load_fleet(files.fleet, catalogue, unknown_accelerators=True)
     trace = job_trace(files.jobs, fill=True)

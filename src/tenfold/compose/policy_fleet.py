@@ -17,7 +17,7 @@ from tenfold.model.policy.policy import Policy
 
 NO_FLEET = FleetSpec(name="", sites=(), pools=())
 NO_TEAMS_NOTE = (
-    "nothing says who the teams are: all count alike and have no quota (--fleet names them)"
+    "no teams are defined: all jobs count equally and have no quota (define teams with --fleet)"
 )
 
 

@@ -79,7 +79,7 @@ def baselines_of(workload: str, store: Path) -> tuple[Baseline, ...]:
         raise InputError(
             "no-baseline",
             f"`{store}` has no baseline of `{workload}`",
-            f"record one with `tenfold baseline record`; there is: {names}",
+            f"record one with `tenfold baseline record`; known workloads: {names}",
             file=str(store),
         )
     return found
@@ -92,8 +92,8 @@ def _read(path: Path, skip: int) -> Reading:
         left = f" after {skip} skipped" if skip else ""
         raise InputError(
             "too-few-steps",
-            f"`{path}` has {steps.count} steps{left}; at least {STEPS_MIN} tell noise from change",
-            "run longer, or skip fewer",
+            f"`{path}` has {steps.count} steps{left}; at least {STEPS_MIN} are needed",
+            "run longer, or skip fewer steps",
             file=str(path),
         )
     return reading
@@ -110,7 +110,7 @@ def _pick(workload: str, store: Path, reading: Reading, against: int | None) -> 
             "not-comparable",
             f"`{workload}` has no baseline of {kind}, only of "
             f"{', '.join(dict.fromkeys(kind_of(one.measured) for one in found))}",
-            "give a file of that kind, or record this one",
+            "check a file of that kind, or record this one first",
             file=str(store),
         )
     named = next((one for one in found if one.number == against), None)
@@ -118,7 +118,7 @@ def _pick(workload: str, store: Path, reading: Reading, against: int | None) -> 
         raise InputError(
             "no-baseline",
             f"`{workload}` has no baseline {against}",
-            f"name one from 1 to {len(found)} with --against",
+            f"use `--against` with a number from 1 to {len(found)}",
             file=str(store),
             field="--against",
         )
@@ -127,7 +127,7 @@ def _pick(workload: str, store: Path, reading: Reading, against: int | None) -> 
             "not-comparable",
             f"baseline {against} of `{workload}` holds {kind_of(named.measured)}, "
             f"and this file {kind}",
-            "compare like with like",
+            "choose a baseline of the same kind",
             file=str(store),
         )
     return named
@@ -145,7 +145,7 @@ def _differences(baseline: Baseline, reading: Reading, workload: str) -> list[st
                 "not-comparable",
                 f"`{key}` is `{now}`, but baseline {baseline.number} of `{workload}` "
                 f"has `{before}`",
-                "record it as a workload of another name",
+                "record this run under another workload name",
                 field=key,
             )
         notes.append(f"{key} is {now}, was {before}")
@@ -156,7 +156,7 @@ def _check_name(workload: str) -> None:
     if not workload.strip() or len(workload) > 200 or not workload.isprintable():
         raise InputError(
             "bad-name",
-            "a workload needs a name of 1 to 200 printable letters",
-            "call it such as `llm-7b-pretrain`",
+            "a workload name must have 1 to 200 printable characters",
+            "for example `llm-7b-pretrain`",
             field="WORKLOAD",
         )

@@ -1,8 +1,8 @@
-"""One function over many tasks, in processes of this machine.
+"""Map a function over tasks in local processes.
 
-Processes are spawned, not forked, so the function must be importable and a task must pickle.
-A process that dies takes its pool with it: the tasks it leaves are then tried one by one, each
-in a pool of its own, so that only the one that kills is lost.
+Processes are spawned, not forked, so the function must be importable and tasks must pickle.
+A process that dies breaks its pool: the remaining tasks are then retried one by one, each in its
+own pool, so that only the task that kills its process is lost.
 """
 
 import multiprocessing
@@ -16,7 +16,7 @@ from typing import TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 
-DIED = "its process died, perhaps for want of memory"
+DIED = "its process was killed, possibly out of memory"
 
 
 def usable_cpus() -> int:

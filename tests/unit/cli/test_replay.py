@@ -43,7 +43,7 @@ def answer(capsys: pytest.CaptureFixture[str], *words: str, status: int = 0) -> 
 def test_a_recorded_run_is_verified(run: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["replay", str(run)]) == 0
     said = capsys.readouterr().out
-    assert "decided as recorded, and the same fleet at the end" in said
+    assert "match the recording; the final fleet state is the same" in said
     found = answer(capsys, str(run))
     assert found["same"] is True
     assert found["orders"] == 3
@@ -60,7 +60,7 @@ def test_a_doctored_run_ends_with_status_1_and_the_first_difference(
     assert main(["replay", str(run)]) == 1
     said = capsys.readouterr().out
     assert "recorded: start `tune` on `h100-2`; replayed: start `tune` on `h100-1`" in said
-    assert "seen: 2 waiting, 0 starting, 0 running, 16 GPUs free on 2 nodes" in said
+    assert "state: 2 waiting, 0 starting, 0 running, 16 GPUs free, 2 nodes" in said
 
 
 def test_another_policy_is_compared(run: Path, capsys: pytest.CaptureFixture[str]):
@@ -70,7 +70,7 @@ def test_another_policy_is_compared(run: Path, capsys: pytest.CaptureFixture[str
     assert found["preemptions_added"] == 1
     assert main(["replay", str(run), "--policy", "las"]) == 0
     said = capsys.readouterr().out
-    assert "3 jobs recorded under `fifo`, run again under `las`" in said
+    assert "3 jobs recorded under `fifo`, rerun under `las`" in said
     assert "Starts that move most" in said
 
 
@@ -96,13 +96,13 @@ def test_a_job_that_is_not_in_the_bundle_is_told_so(run: Path, capsys: pytest.Ca
 
 def test_two_questions_at_once_are_refused(run: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["replay", str(run), "--explain", "tune", "--policy", "las"]) == 2
-    assert "--policy and --explain" in capsys.readouterr().err
+    assert "`--policy` and `--explain`" in capsys.readouterr().err
 
 
 def test_a_shadow_is_summed_up(run: Path, capsys: pytest.CaptureFixture[str]):
     assert sim(run.parent, "--policy", "fifo", "--shadow", "las") == 0
     said = capsys.readouterr().out
-    assert "shadow `las`: differs in" in said
+    assert "shadow policy `las`: differs in" in said
     assert "it would stop `pretrain`" in said
     assert sim(run.parent, "--policy", "fifo", "--shadow", "las", "--json") == 0
     found = json.loads(capsys.readouterr().out)

@@ -1,4 +1,4 @@
-"""`tenfold baseline`: how fast a workload runs when it runs well, and whether it still does."""
+"""`tenfold baseline`: record how fast a workload runs and detect slowdowns."""
 
 from pathlib import Path
 from typing import Annotated
@@ -22,24 +22,26 @@ from tenfold.study.baseline import baselines_of, check, record
 
 app = App(
     name="baseline",
-    help="Record how a workload runs and notice when it slows.",
+    help="Record how fast a workload runs and detect slowdowns.",
     help_format="plaintext",
     default_parameter=Parameter(show_default=False),
 )
-Workload = Annotated[str, Parameter(help="Name of the workload.")]
+Workload = Annotated[str, Parameter(help="Workload name.")]
 Measured = Annotated[
     Path,
     Parameter(
         name="--in",
-        help="Timings: steps (.jsonl, .csv), a PyTorch trace (.json, .json.gz), output of "
-        "NCCL-tests, or CSV of nsys stats.",
+        help="Timings: steps (.jsonl, .csv), PyTorch trace (.json, .json.gz), NCCL-tests output, "
+        "or `nsys stats` CSV.",
     ),
 ]
-Store = Annotated[Path, Parameter(help="File of baselines; baselines.json unless named.")]
+Store = Annotated[Path, Parameter(help="Baseline file (default: baselines.json).")]
 Skip = Annotated[
     int,
     Parameter(
-        name="--skip-steps", help="First steps to leave out.", validator=validators.Number(gte=0)
+        name="--skip-steps",
+        help="Warm-up steps to skip (default: 0).",
+        validator=validators.Number(gte=0),
     ),
 ]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
@@ -54,10 +56,10 @@ def record_command(
     measured: Measured,
     store: Store = USUAL_STORE,
     skip: Skip = 0,
-    note: Annotated[str, Parameter(help="What to remember about this run.")] = "",
+    note: Annotated[str, Parameter(help="Note to store with the baseline.")] = "",
     as_json: Json = False,
 ) -> None:
-    """Keep a run as the newest baseline of a workload; older ones stay."""
+    """Record a run as the newest baseline of a workload. Older baselines are kept."""
     baseline, notes = record(workload, measured, store, skip=skip, note=note)
     if as_json:
         print_json({"workload": workload, **baseline_row(baseline), "notes": notes})
@@ -72,26 +74,26 @@ def check_command(
     measured: Measured,
     store: Store = USUAL_STORE,
     against: Annotated[
-        int | None, Parameter(help="Number of the baseline, if not the newest of its kind.")
+        int | None, Parameter(help="Baseline number (default: the newest of the same kind).")
     ] = None,
     slower_by: Annotated[
         float,
         Parameter(
-            help="Share by which time must grow to ring the alarm; 0.05 unless given.",
+            help="Slowdown that raises the alarm, as a share (default: 0.05).",
             validator=validators.Number(gt=0, lte=100),
         ),
     ] = USUAL_RULE.slower_by,
     chance: Annotated[
         float,
         Parameter(
-            help="How likely chance alone may explain an alarm; 0.01 unless given.",
+            help="Significance level of the test (default: 0.01).",
             validator=validators.Number(gt=0, lt=1),
         ),
     ] = USUAL_RULE.chance,
     skip: Skip = 0,
     as_json: Json = False,
 ) -> None:
-    """Compare a run with the baseline of its workload; ends with status 1 where it is slower."""
+    """Compare a run with its baseline. Exits with status 1 if the run is slower."""
     rule = AlarmRule(slower_by=slower_by, chance=chance)
     check_result = check(workload, measured, store, rule, against=against, skip=skip)
     if as_json:
@@ -103,7 +105,7 @@ def check_command(
 
 @app.command(name="list")
 def list_command(*, store: Store = USUAL_STORE, as_json: Json = False) -> None:
-    """List the workloads of a store and the newest baseline of each."""
+    """List workloads with their newest baseline."""
     found = read_store(store)
     if as_json:
         print_json({"store": str(store), "workloads": workload_rows(found)})

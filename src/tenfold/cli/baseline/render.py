@@ -1,4 +1,4 @@
-"""Baselines and comparisons as tables and as JSON."""
+"""Baselines and checks as text and as JSON."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ NAME_WIDTH = 48
 
 
 def baseline_row(one: Baseline) -> Row:
-    """Return a baseline for programs: what it says, without every single timing."""
+    """Return a baseline as JSON, without the individual timings."""
     return {
         "number": one.number,
         "recorded_at": _when(one),
@@ -32,7 +32,7 @@ def baseline_row(one: Baseline) -> Row:
 
 
 def workload_rows(store: BaselineStore) -> list[Row]:
-    """Return one row a workload: how many baselines, and the newest."""
+    """Return one row per workload: number of baselines and the newest."""
     return [
         {"workload": name, "baselines": len(found), "newest": baseline_row(found[-1])}
         for name, found in sorted(store.workloads.items())
@@ -40,7 +40,7 @@ def workload_rows(store: BaselineStore) -> list[Row]:
 
 
 def check_json(check_result: Check, rule: AlarmRule) -> Row:
-    """Return a comparison for programs."""
+    """Return a check as JSON."""
     said = check_result.judgement
     return {
         "workload": check_result.workload,
@@ -57,27 +57,27 @@ def check_json(check_result: Check, rule: AlarmRule) -> Row:
 
 def show_recorded(workload: str, one: Baseline, notes: Sequence[str], store: Path) -> None:
     """Print what was recorded."""
-    show(f"{workload}: baseline {one.number} recorded in {store}: {_words(one)}")
+    show(f"{workload}: recorded baseline {one.number} in {store}: {_words(one)}")
     _show_notes(notes)
 
 
 def show_check(check_result: Check) -> None:
-    """Print the verdict, the parts, and what a reader should know."""
+    """Print the verdict, the parts and the notes."""
     said = check_result.judgement
     head = f"ALARM {check_result.workload}" if said.alarm else check_result.workload
     show(
         Text(f"{head}: {said.sentence}", style="bold red" if said.alarm else "bold"),
-        f"against baseline {check_result.baseline.number}, {_words(check_result.baseline)}",
+        f"compared with baseline {check_result.baseline.number}: {_words(check_result.baseline)}",
         "",
     )
     if said.comparisons:
-        columns = ["part", ">baseline", ">now", ">change", ">noise", ">by chance", "verdict"]
+        columns = ["part", ">baseline", ">now", ">change", ">noise", ">p-value", "verdict"]
         show(table("", columns, [_cells(one) for one in said.comparisons]))
     _show_notes(check_result.notes)
 
 
 def show_workloads(store: BaselineStore) -> None:
-    """Print one line a workload."""
+    """Print one line per workload."""
     cells: list[list[str]] = []
     for name, found in sorted(store.workloads.items()):
         keys = ", ".join(f"{key} {value}" for key, value in found[-1].keys.items())
@@ -88,7 +88,7 @@ def show_workloads(store: BaselineStore) -> None:
 def show_baselines(workload: str, found: Sequence[Baseline]) -> None:
     """Print the baselines of a workload, oldest first."""
     cells = [[str(one.number), _when(one), one.source, _words(one), one.note] for one in found]
-    show(table(workload, [">number", "recorded", "from", "measured", "note"], cells))
+    show(table(workload, [">number", "recorded", "source", "timing", "note"], cells))
 
 
 def _when(one: Baseline) -> str:
@@ -125,7 +125,7 @@ def _words(one: Baseline) -> str:
             return f"{test.operation or 'transfers'} up to {best:.4g} GB/s bus bandwidth"
         case Kernels() as profile:
             spent = sum(one.calls * one.mean_s for one in profile.kernels)
-            return f"{len(profile.kernels):,} kernels, {spent:.4g} s in all"
+            return f"{len(profile.kernels):,} kernels, {spent:.4g} s in total"
 
 
 def _cells(one: Comparison) -> list[str]:

@@ -1,4 +1,4 @@
-"""`tenfold replay`: verify a record, try another policy on it, or explain one job."""
+"""`tenfold replay`: verify a recorded run, try another policy on it, or explain one job."""
 
 import sys
 from os import environ
@@ -29,30 +29,30 @@ app = App(
 )
 
 JOURNAL = "TENFOLD_JOURNAL"
-"""Names the database of `tenfold up --journal`."""
+"""Environment variable with the database of `tenfold up --journal`."""
 
 Record = Annotated[
     str | None,
     Parameter(
-        help="A bundle, a state folder, a journal file or its URL. "
-        f"That of the control plane here ({JOURNAL}, or {STATE_DIR})."
+        help="Bundle, state directory, journal file or database URL "
+        f"(default: {JOURNAL}, else {STATE_DIR})."
     ),
 ]
 PolicyNamed = Annotated[
     str | None,
-    Parameter(help="Run the same work under this policy: a name, a file or a slurm.conf."),
+    Parameter(help="Rerun the same jobs under this policy (name, policy file or slurm.conf)."),
 ]
 FleetFile = Annotated[
-    Path | None, Parameter(help="Fleet file with the teams of --policy governed.")
+    Path | None, Parameter(help="Fleet file that defines the teams for a governed --policy.")
 ]
 Explained = Annotated[
-    str | None, Parameter(help="Tell the story of this job, each stage with its reason.")
+    str | None, Parameter(help="Explain this job: every state change with its reason.")
 ]
 ExportTo = Annotated[
-    Path | None, Parameter(help="Write the record as a bundle (.jsonl, .jsonl.gz).")
+    Path | None, Parameter(help="Write the run to a bundle (.jsonl or .jsonl.gz).")
 ]
-Into = Annotated[str, Parameter(help="Write the record into a new journal: a file or a URL.")]
-Force = Annotated[bool, Parameter(negative="", help="Let --export write over a file.")]
+Into = Annotated[str, Parameter(help="Write the run to a new journal (file or database URL).")]
+Force = Annotated[bool, Parameter(negative="", help="Overwrite an existing --export file.")]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
 
 
@@ -68,13 +68,12 @@ def replay_command(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Replay what was recorded: every decision must come out as it was.
+    """Replay a recorded run and check that every decision comes out the same.
 
-    A record is a bundle that `sim run --bundle` or --export wrote, or the journal of a control
-    plane, which may go on meanwhile. The first decision that differs ends the replay with
-    status 1. With --policy the same submissions, work and faults are run under another policy,
-    and what would have differed is listed; --fleet tells a governed policy who the teams are.
-    With --explain one job's story is told instead.
+    The run is a bundle from `sim run --bundle` or --export, or the journal of a control plane,
+    which may keep running. Replay stops at the first decision that differs, with status 1. With
+    --policy, the same submissions, jobs and faults run under another policy and the differences
+    are listed. With --explain, the history of one job is printed instead.
     """
     _check_one_action(policy, explain, export, into)
     named = record or environ.get(JOURNAL) or str(find_state_dir())
@@ -109,8 +108,8 @@ def _check_one_action(
     if len(names) > 1:
         raise InputError(
             "two-questions",
-            f"{' and '.join(names)} ask {'two' if len(names) == 2 else 'several'} things at once",
-            "ask one after the other",
+            f"{' and '.join(f'`{name}`' for name in names)} cannot be combined",
+            "run the command once for each",
         )
 
 
@@ -126,7 +125,7 @@ def _print_written(bundle: Bundle, where: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"file": where, "events": end.events, "cycles": end.cycles, "fleet": end.fleet})
     else:
-        show(f"{where}: {count(end.events, 'fact')} and {count(end.cycles, 'cycle')} written")
+        show(f"wrote {count(end.events, 'event')} and {count(end.cycles, 'cycle')} to {where}")
 
 
 def _try_policy(bundle: Bundle, named: str, fleet: Path | None, *, as_json: bool) -> None:

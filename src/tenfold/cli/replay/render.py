@@ -1,4 +1,4 @@
-"""What a replay found, as JSON for programs and as tables for people."""
+"""Results of a replay as JSON and as text."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -20,44 +20,44 @@ from tenfold.study.replay.bundle import ReplayCheck
 from tenfold.study.replay.diff import Figures, JobDiff, ReplayDiff, Shift
 
 DATES_MS = 30 * 365 * DAY
-"""Simulated time begins with 0, real time in 1970: what is later than this is a date."""
+"""Simulated time starts at 0, real time in 1970: anything later than this is a date."""
 SHOWN = 5
-"""Actions, jobs and differences that are named before the rest is counted."""
+"""Actions, jobs and differences listed before the rest is only counted."""
 
 
 def verified_json(check: ReplayCheck) -> dict[str, object]:
-    """Return a verification with its answer."""
+    """Return a verification as JSON."""
     return {"same": check.same, **asdict(check)}
 
 
 def show_verified(record: str, check: ReplayCheck) -> None:
-    """Print whether a replay came out as recorded, or the first difference."""
+    """Print whether the replay matches the recording, or the first difference."""
     found = check.difference
     if found is None:
-        fleet = "and the same fleet at the end"
+        fleet = "the final fleet state is the same"
         if not check.same_fleet:
-            fleet = "but another fleet at the end: a fact was changed or left out"
+            fleet = "but the final fleet state differs: an event was changed or removed"
         under = ", then ".join(f"`{name}`" for name in check.policies)
-        begun = f", in {check.starts:,} starts of the loop" if check.starts > 1 else ""
+        begun = f" ({check.starts:,} starts of the control plane)" if check.starts > 1 else ""
         show(
-            f"{record}: {count(check.events, 'fact')} and {count(check.cycles, 'cycle')} "
-            f"replayed under {under}{begun}",
-            f"{count(check.orders, 'order')} decided as recorded, {fleet}",
+            f"{record}: replayed {count(check.events, 'event')} and {count(check.cycles, 'cycle')} "
+            f"under {under}{begun}",
+            f"{count(check.orders, 'order')} match the recording; {fleet}",
         )
         return
     seen = found.seen
     show(
         f"{record}: cycle {found.cycle:,} at {_moment(found.at_ms)} differs",
         found.sentence,
-        f"seen: {seen.pending:,} waiting, {seen.ordered:,} starting, {seen.running:,} running, "
-        f"{seen.gpus_free:,} GPUs free on {count(seen.nodes_up, 'node')} that are up",
+        f"state: {seen.pending:,} waiting, {seen.ordered:,} starting, {seen.running:,} running, "
+        f"{seen.gpus_free:,} GPUs free, {count(seen.nodes_up, 'node')} up",
         f"recorded: {_actions(found.recorded)}",
-        f"decided: {_actions(found.decided)}",
+        f"now: {_actions(found.decided)}",
     )
 
 
 def _moment(at_ms: int) -> str:
-    """Return a time as a date where it is one, else since the beginning."""
+    """Return a real time as a date, and a simulated one as time since the start."""
     if at_ms < DATES_MS:
         return hours(at_ms / SECOND)
     return datetime.fromtimestamp(at_ms / SECOND, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
@@ -72,26 +72,25 @@ def _actions(actions: Sequence[Action]) -> str:
 
 
 def diff_json(diff: ReplayDiff, before: str, after: str) -> dict[str, object]:
-    """Return what differs, with the names of both policies."""
+    """Return the differences and the names of both policies."""
     return {"policy_recorded": before, "policy_again": after, **asdict(diff)}
 
 
 def show_diff(diff: ReplayDiff, before: str, after: str) -> None:
-    """Print what would have differed under another policy."""
+    """Print what would have been different under another policy."""
     show(
-        f"{count(diff.recorded.jobs, 'job')} recorded under `{before}`, run again under `{after}`",
+        f"{count(diff.recorded.jobs, 'job')} recorded under `{before}`, rerun under `{after}`",
         "",
         _figures_table(diff.recorded, diff.again, before, after),
         "",
-        f"start earlier: {_shift(diff.earlier)}",
-        f"start later: {_shift(diff.later)}",
-        f"start on other nodes: {count(diff.other_nodes, 'job')}; "
-        f"as recorded: {count(diff.alike, 'job')}",
+        f"earlier starts: {_shift(diff.earlier)}",
+        f"later starts: {_shift(diff.later)}",
+        f"unchanged: {count(diff.alike, 'job')}; on other nodes: {count(diff.other_nodes, 'job')}",
         f"preemptions: {diff.preemptions_added:,} added, {diff.preemptions_avoided:,} avoided",
     )
     if diff.only_recorded or diff.only_again:
         show(
-            f"start in the record alone: {count(diff.only_recorded, 'job')}; "
+            f"started only in the recording: {count(diff.only_recorded, 'job')}; "
             f"only under `{after}`: {count(diff.only_again, 'job')}"
         )
     if diff.jobs:
@@ -102,22 +101,22 @@ def _figures_table(one: Figures, other: Figures, before: str, after: str) -> Tab
     rows = [
         ["finished", f"{one.finished:,}", f"{other.finished:,}"],
         ["refused", f"{one.refused:,}", f"{other.refused:,}"],
-        ["mean completion", hours(one.avg_jct_s), hours(other.avg_jct_s)],
+        ["mean job completion time", hours(one.avg_jct_s), hours(other.avg_jct_s)],
         ["mean wait", hours(one.avg_wait_s), hours(other.avg_wait_s)],
-        ["from first submission to last end", hours(one.makespan_s), hours(other.makespan_s)],
+        ["makespan", hours(one.makespan_s), hours(other.makespan_s)],
         ["GPUs allocated", share(one.gpu_utilization), share(other.gpu_utilization)],
         ["preemptions", f"{one.preemptions:,}", f"{other.preemptions:,}"],
-        ["runs broken by a lost node", f"{one.failures:,}", f"{other.failures:,}"],
+        ["runs lost to node failures", f"{one.failures:,}", f"{other.failures:,}"],
     ]
-    return table("", ["", f">{before}, recorded", f">{after}"], rows)
+    return table("", ["", f">{before} (recorded)", f">{after}"], rows)
 
 
 def _shift(shift: Shift) -> str:
     if not shift.jobs:
         return "0 jobs"
     return (
-        f"{count(shift.jobs, 'job')}, by {hours(shift.mean_s)} on average "
-        f"and {hours(shift.most_s)} at most"
+        f"{count(shift.jobs, 'job')}, by {hours(shift.mean_s)} on average, "
+        f"{hours(shift.most_s)} at most"
     )
 
 
@@ -130,12 +129,12 @@ def _jobs_table(jobs: Sequence[JobDiff]) -> Table:
             hours(diff.wait_again_s),
             _moved(diff.start_moved_s),
             "-" if diff.end_moved_s is None else _moved(diff.end_moved_s),
-            "same" if diff.same_nodes else "others",
+            "same" if diff.same_nodes else "other",
         ]
         for diff in jobs
     ]
-    columns = ["job", "team", ">waited", ">would wait", ">start", ">end", "nodes"]
-    return table("Starts that move most", columns, rows)
+    columns = ["job", "team", ">wait", ">new wait", ">start", ">end", "nodes"]
+    return table("Largest changes", columns, rows)
 
 
 def _moved(by_s: float) -> str:
@@ -145,7 +144,7 @@ def _moved(by_s: float) -> str:
 
 
 def show_story(story: JobHistory) -> None:
-    """Print what happened to a job, and what stands in its way if it waits."""
+    """Print the history of a job, and what blocks it if it still waits."""
     job = story.job
     team = f" of team `{job.team}`" if job.team else ""
     waited, ran = hours(story.waited_ms / SECOND), hours(story.ran_ms / SECOND)
@@ -160,14 +159,14 @@ def show_story(story: JobHistory) -> None:
     show(
         f"`{job.id}`{team}: {story.state}, waited {waited}, ran {ran}",
         "",
-        table("", [">after", "what", "why"], rows),
+        table("", [">after", "event", "reason"], rows),
     )
     if story.obstacle is not None:
-        show("", f"where the record ends: {render(story.obstacle.reason)}")
+        show("", f"at the end of the recording: {render(story.obstacle.reason)}")
 
 
 def shadow_json(shadow: Shadowed) -> dict[str, object]:
-    """Return what a shadow would have done otherwise."""
+    """Return what a shadow policy would have done differently."""
     return {
         "policy": shadow.shadow_name,
         "cycles": shadow.cycles,
@@ -180,27 +179,27 @@ def shadow_json(shadow: Shadowed) -> dict[str, object]:
 
 
 def show_shadow(shadow: Shadowed) -> None:
-    """Print in a few lines what a shadow would have done otherwise."""
+    """Print in a few lines what a shadow policy would have done differently."""
     name = shadow.shadow_name
     show(
         "",
-        f"shadow `{name}`: differs in {shadow.cycles_differing:,} of "
-        f"{count(shadow.cycles, 'cycle')}; it would have started "
-        f"{count(len(shadow.would_start), 'job')} sooner and stopped "
+        f"shadow policy `{name}`: differs in {shadow.cycles_differing:,} of "
+        f"{count(shadow.cycles, 'cycle')}; would have started "
+        f"{count(len(shadow.would_start), 'job')} earlier and stopped "
         f"{count(len(shadow.would_stop), 'job')}",
     )
     for found in shadow.differences[:SHOWN]:
         parts = [
             _named("would start", found.started),
-            _named("would let wait", found.held_back),
-            _named("would start elsewhere", found.elsewhere),
+            _named("would keep waiting", found.held_back),
+            _named("would start on other nodes", found.elsewhere),
             _named("would stop", found.stopped),
-            _named("would spare", found.spared),
-            _named("differs on refusing", found.refused),
+            _named("would keep running", found.spared),
+            _named("would decide differently on rejecting", found.refused),
         ]
-        show(f"  at {hours(found.at_ms / SECOND)} it {', '.join(part for part in parts if part)}")
+        show(f"  {hours(found.at_ms / SECOND)}: {', '.join(part for part in parts if part)}")
     if shadow.failure:
-        show(f"the shadow broke and was left out from there on: {shadow.failure}")
+        show(f"the shadow policy failed and was stopped: {shadow.failure}")
 
 
 def _named(verb: str, jobs: Sequence[JobId]) -> str:

@@ -1,4 +1,4 @@
-"""`tenfold sim`: run jobs through the deciders in virtual time."""
+"""`tenfold sim`: simulate jobs on a fleet with the real scheduling code, in virtual time."""
 
 import gc
 import sys
@@ -22,59 +22,109 @@ from tenfold.study.sim.bill import bill
 
 app = App(
     name="sim",
-    help="Run jobs through the deciders in virtual time.",
+    help="Simulate jobs on a fleet with the real scheduling code.",
     help_format="plaintext",
     default_parameter=Parameter(show_default=False),
 )
-app.command("tenfold.cli.sim.failures:failures_command", name="failures")
-app.command("tenfold.cli.sim.compare:compare_command", name="compare")
-app.command("tenfold.cli.sim.govern:govern_command", name="govern")
-app.command("tenfold.cli.sim.importing:import_trace_command", name="import")
-app.command("tenfold.cli.sim.generate:generate_command", name="generate")
+app.command(
+    "tenfold.cli.sim.failures:failures_command",
+    name="failures",
+    help="""Estimate how many nodes are down at once and how many spares cover them.
+
+    A preset is sampled once per seed. A fault trace (InfiniteHBD JSON, or CSV with the columns
+    node, start_s, end_s and cause) is replayed once. Independent (Poisson) failures with the same
+    mean are shown for comparison.
+    """,
+)
+app.command(
+    "tenfold.cli.sim.compare:compare_command",
+    name="compare",
+    help="""Run the same jobs under several policies, fleets and seeds, and compare the results.
+
+    Runs use local processes, or Ray with --ray. A run that fails is reported with the others and
+    the command exits with status 1. Scores are relative to the first policy.
+    """,
+)
+app.command(
+    "tenfold.cli.sim.govern:govern_command",
+    name="govern",
+    help="""Compare a governed policy with FIFO, no teams, partitions and weights on the same jobs.
+
+    Shows how long each team waits, how much of its entitlement it receives, and what borrowing
+    gains over partitions. Exits with status 1 if a run fails.
+    """,
+)
+app.command(
+    "tenfold.cli.sim.importing:import_trace_command",
+    name="import",
+    help="""Convert a public trace, or Slurm or Kubernetes records, to a job table.
+
+    Skipped jobs and assumptions are printed on standard error.
+    """,
+)
+app.command(
+    "tenfold.cli.sim.generate:generate_command",
+    name="generate",
+    help="""Generate a job table with the sizes, durations and arrival pattern of a workload.
+
+    List the workloads with `tenfold facts list --kind workload`; some are fitted to public traces.
+    Time 0 is Monday, 00:00.
+    """,
+)
 
 NOT_NEGATIVE = validators.Number(gte=0, lte=1e9)
-FleetFile = Annotated[Path, Parameter(help="A fleet file.")]
-JobsFile = Annotated[Path, Parameter(help="Jobs: CSV or Parquet, or a public trace.")]
+FleetFile = Annotated[Path, Parameter(help="Fleet file.")]
+JobsFile = Annotated[Path, Parameter(help="Job table (CSV or Parquet) or public trace.")]
 PolicyNamed = Annotated[
     str,
     Parameter(
-        help="tenfold, governed, fifo, sjf, srtf, srsf, las, edf, fair, slurm, a policy file or a "
-        "slurm.conf."
+        help="Policy: tenfold, governed, fifo, sjf, srtf, srsf, las, edf, fair, slurm, a policy "
+        "file or a slurm.conf (default: tenfold)."
     ),
 ]
 PlacementNamed = Annotated[
-    Placement | None, Parameter(help="How a place is chosen: tenfold, best-fit or fgd.")
+    Placement | None, Parameter(help="Node selection: tenfold, best-fit or fgd (default: tenfold).")
 ]
-Seed = Annotated[int, Parameter(help="Seed of failures and of starts that fail.")]
+Seed = Annotated[int, Parameter(help="Random seed for failures (default: 0).")]
 RestartCost = Annotated[
-    float, Parameter(help="Seconds that each resumed run pays first.", validator=NOT_NEGATIVE)
+    float, Parameter(help="Seconds lost on each restart (default: 0).", validator=NOT_NEGATIVE)
 ]
 CheckpointEvery = Annotated[
-    float, Parameter(help="Work that a lost node can cost, 3600.", validator=NOT_NEGATIVE)
+    float, Parameter(help="Seconds between checkpoints (default: 3600).", validator=NOT_NEGATIVE)
 ]
 StartDelay = Annotated[
-    float, Parameter(help="From an order to the first step.", validator=NOT_NEGATIVE)
+    float,
+    Parameter(help="Seconds from start order to first step (default: 0).", validator=NOT_NEGATIVE),
 ]
 Failures = Annotated[
-    str, Parameter(help="none, rsc-1, rsc-2, llama-3, infinitehbd, or a trace of faults.")
+    str,
+    Parameter(
+        help="Failure preset (rsc-1, rsc-2, llama-3, infinitehbd) or fault trace (default: none)."
+    ),
 ]
 Profiles = Annotated[
-    Path | None, Parameter(help="What jobs draw from uplinks, tiers and power, by profile.")
+    Path | None, Parameter(help="Profile file: what jobs use of network, storage and power.")
 ]
-Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
+Facts = Annotated[
+    Path | None, Parameter(help="Folder with your own facts, which override the built-in ones.")
+]
 GridArgs = Annotated[GridOptions, Parameter(name="*")]
-Fill = Annotated[bool, Parameter(negative="", help="Jobs arrive in file order and never leave.")]
+Fill = Annotated[
+    bool, Parameter(negative="", help="Fill the fleet: jobs arrive in file order and never end.")
+]
 BundleFile = Annotated[
-    Path | None, Parameter(help="Write the run for `tenfold replay`: .jsonl or .jsonl.gz.")
+    Path | None, Parameter(help="Record the run for `tenfold replay` (.jsonl or .jsonl.gz).")
 ]
 ShadowNamed = Annotated[
-    str | None, Parameter(help="A second policy that is asked and written down, never obeyed.")
+    str | None, Parameter(help="Second policy: its decisions are recorded, not applied.")
 ]
-HtmlFile = Annotated[Path | None, Parameter(help="Also write a report with charts to this file.")]
+HtmlFile = Annotated[
+    Path | None, Parameter(help="Also write an HTML report with charts to this file.")
+]
 DetailFlag = Annotated[
-    bool, Parameter(negative="", help="Fairness and fragmentation in JSON too; a little slower.")
+    bool, Parameter(negative="", help="Add fairness and fragmentation to the JSON (slower).")
 ]
-Force = Annotated[bool, Parameter(negative="", help="Write over an existing file.")]
+Force = Annotated[bool, Parameter(negative="", help="Overwrite an existing file.")]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
 
 
@@ -101,10 +151,10 @@ def run(
     facts: Facts = None,
     as_json: Json = False,
 ) -> None:
-    """Run a trace of jobs on a fleet and say what became of it.
+    """Simulate a job trace on a fleet and report waits, utilization and cost.
 
-    Jobs have the columns job_id, team, user, submit_s, duration_s, gpus, gpus_per_node,
-    gpu_type, status, qos, cpus, mem_gib and limit_s; others are ignored with a note.
+    Job columns: job_id, team, user, submit_s, duration_s, gpus, gpus_per_node,
+    gpu_type, status, qos, cpus, mem_gib, limit_s and more. Unknown columns are ignored with a note.
     """
     files = SimFiles(
         fleet=fleet,
@@ -130,7 +180,7 @@ def run(
 
 
 class _OutputOptions(NamedTuple):
-    """What to give besides the figures."""
+    """What to write besides the figures."""
 
     bundle: Path | None
     shadow: str | None
@@ -146,8 +196,8 @@ def _run(files: SimFiles, options: _OutputOptions) -> None:
     if is_recorded and html is not None:
         raise InputError(
             "report-without-record",
-            "--html draws no run that is recorded or shadowed",
-            "run twice, once with --html: the same seed gives the same run",
+            "`--html` cannot be combined with `--bundle` or `--shadow`",
+            "run twice, once with `--html`: the same seed gives the same run",
         )
     # One run and out: what is read stays until the end, so collecting would find nothing.
     gc.disable()
@@ -173,12 +223,14 @@ def _fill(files: SimFiles, options: _OutputOptions) -> None:
     if options.bundle is not None or options.shadow is not None:
         raise InputError(
             "nothing-to-record",
-            "a filling has no time and no decisions to write down",
-            "leave out --fill, or --bundle and --shadow",
+            "`--fill` makes no decisions to record",
+            "drop `--fill`, or `--bundle` and `--shadow`",
         )
     if files.grid is not None:
         raise InputError(
-            "no-hours", "a filling has no hours for --intensity", "leave out one of the two"
+            "no-hours",
+            "`--fill` has no clock, so `--intensity` does not apply",
+            "drop one of the two",
         )
     from tenfold.study.sim.fill import fill as fill_nodes  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""`tenfold sim compare`: the same jobs under several policies, fleets and seeds."""
+"""`tenfold sim compare`: run the same jobs under several policies, fleets and seeds."""
 
 import sys
 from contextlib import nullcontext
@@ -33,32 +33,42 @@ FleetFiles = Annotated[
 ]
 JobsFiles = Annotated[
     list[Path],
-    Parameter(help="Jobs: CSV, Parquet or public traces.", consume_multiple=True, negative=""),
+    Parameter(
+        help="Job tables (CSV or Parquet) or public traces.", consume_multiple=True, negative=""
+    ),
 ]
 Policies = Annotated[
-    str, Parameter(help="Policies by name or file, with commas; the first is the baseline.")
+    str,
+    Parameter(help="Comma-separated policies; the first is the baseline (default: fifo,tenfold)."),
 ]
-Seeds = Annotated[int, Parameter(help="How often to draw, 1.", validator=AT_LEAST_ONE)]
-Seed = Annotated[int, Parameter(help="Seed of the first draw.")]
+Seeds = Annotated[
+    int, Parameter(help="Number of random seeds (default: 1).", validator=AT_LEAST_ONE)
+]
+Seed = Annotated[int, Parameter(help="First random seed (default: 0).")]
 PlacementNamed = Annotated[
-    Placement | None, Parameter(help="How a place is chosen: tenfold, best-fit or fgd.")
+    Placement | None, Parameter(help="Node selection: tenfold, best-fit or fgd (default: tenfold).")
 ]
 Failures = Annotated[
-    str, Parameter(help="none, rsc-1, rsc-2, llama-3, infinitehbd, or a trace of faults.")
+    str,
+    Parameter(
+        help="Failure preset (rsc-1, rsc-2, llama-3, infinitehbd) or fault trace (default: none)."
+    ),
 ]
 RestartCost = Annotated[
-    float, Parameter(help="Seconds that each resumed run pays first.", validator=NOT_NEGATIVE)
+    float, Parameter(help="Seconds lost on each restart (default: 0).", validator=NOT_NEGATIVE)
 ]
-Profiles = Annotated[Path | None, Parameter(help="What jobs draw from uplinks, tiers and power.")]
+Profiles = Annotated[
+    Path | None, Parameter(help="Profile file: what jobs use of network, storage and power.")
+]
 Workers = Annotated[
-    int | None, Parameter(help="Processes; one a processor.", validator=AT_LEAST_ONE)
+    int | None, Parameter(help="Worker processes (default: one per CPU).", validator=AT_LEAST_ONE)
 ]
-RayAddress = Annotated[
-    str | None, Parameter(help="Run on the Ray cluster at this address instead.")
+RayAddress = Annotated[str | None, Parameter(help="Run on the Ray cluster at this address.")]
+HtmlFile = Annotated[Path | None, Parameter(help="Also write an HTML report to this file.")]
+Force = Annotated[bool, Parameter(negative="", help="Overwrite an existing file.")]
+Facts = Annotated[
+    Path | None, Parameter(help="Folder with your own facts, which override the built-in ones.")
 ]
-HtmlFile = Annotated[Path | None, Parameter(help="Also write a report to this file.")]
-Force = Annotated[bool, Parameter(negative="", help="Write over an existing file.")]
-Facts = Annotated[Path | None, Parameter(help="Folder of your own facts.")]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
 
 
@@ -80,11 +90,10 @@ def compare_command(
     facts: Facts = None,
     as_json: Json = False,
 ) -> None:
-    """Run the same jobs under several policies, fleets and seeds, and lay them side by side.
+    """Run the same jobs under several policies, fleets and seeds, and compare the results.
 
-    Runs go to processes of this machine, or to Ray. A run that fails is reported beside the
-    others, and the command then ends with status 1. The first policy is what the others are
-    scored against.
+    Runs use local processes, or Ray with --ray. A run that fails is reported with the others and
+    the command exits with status 1. Scores are relative to the first policy.
     """
     base = SimFiles(
         fleet=fleet[0],
@@ -112,7 +121,7 @@ def compare_command(
 def _run_comparison(
     request: CompareRequest, workers: int, ray: str | None, html: Path | None, *, force: bool
 ) -> Comparison:
-    """Run all cells and write the page; one that exists is noticed before the runs."""
+    """Run all cells and write the page; an existing page is refused before the runs."""
     opened = nullcontext() if html is None else open_new_file(html, force=force)
     with opened as stream:
         comparison = _run_cells(request, workers, ray)
@@ -121,16 +130,16 @@ def _run_comparison(
     for note in comparison.notes:
         sys.stderr.write(f"note: {note}\n")
     if html is not None:
-        sys.stderr.write(f"note: the report is written to {html}\n")
+        sys.stderr.write(f"note: report written to {html}\n")
     return comparison
 
 
 def _policies(named: str) -> tuple[str, ...]:
-    """Return the policies, each known to exist, before anything is run."""
+    """Return the policies, checked before anything runs."""
     names = tuple(dict.fromkeys(name.strip() for name in named.split(",") if name.strip()))
     if not names:
         raise InputError(
-            "no-policy", "--policy names none", "give names with commas: --policy fifo,tenfold"
+            "no-policy", "`--policy` is empty", "give names with commas: `--policy fifo,tenfold`"
         )
     for name in names:
         policy_of(name)
@@ -138,7 +147,7 @@ def _policies(named: str) -> tuple[str, ...]:
 
 
 def _run_cells(request: CompareRequest, workers: int, ray: str | None) -> Comparison:
-    with progress("runs over", len(cells_of(request))) as done:
+    with progress("runs done", len(cells_of(request))) as done:
         return compare(
             _with_absolute_paths(request) if ray else request, _cell_runner(workers, ray), done
         )
@@ -153,7 +162,7 @@ def _cell_runner(workers: int, ray: str | None) -> CellMap:
 
 
 def _with_absolute_paths(request: CompareRequest) -> CompareRequest:
-    """Name files so that they are found from any folder."""
+    """Return the request with absolute paths, valid from any folder."""
     base = replace(
         request.base,
         profiles=request.base.profiles and request.base.profiles.absolute(),

@@ -1,4 +1,4 @@
-"""A comparison of policies as a table for people, and as what its page shows."""
+"""A comparison of policies as text tables and as the content of its HTML page."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ Formatter = Callable[[float], str]
 BEST = "*"
 PLUS_MINUS = "\u00b1"
 GENERIC = ("fleet", "jobs", "trace", "nodes")
-"""Names of files that say less than their folder does."""
+"""File names that say less than their folder name."""
 
 
 def _number(value: float) -> str:
@@ -31,19 +31,19 @@ def _percent(value: float) -> str:
 FIGURE_LABELS: dict[str, tuple[str, Formatter]] = {
     "gpu_utilization": ("allocated", _percent),
     "goodput": ("goodput", _percent),
-    "avg_wait_s": ("wait", hours),
-    "avg_jct_s": ("completion", hours),
-    "p99_jct_s": ("99% within", hours),
+    "avg_wait_s": ("mean wait", hours),
+    "avg_jct_s": ("mean JCT", hours),
+    "p99_jct_s": ("p99 completion", hours),
     "makespan_s": ("makespan", hours),
-    "usd": ("dollars", usd),
-    "usd_per_gpu_hour": ("per useful GPU-hour", usd),
+    "usd": ("cost", usd),
+    "usd_per_gpu_hour": ("cost per useful GPU-hour", usd),
     "kwh": ("kWh", _number),
-    "preemptions": ("preempted", _number),
-    "failures": ("broken", _number),
-    "jain": ("evenness", _number),
-    "rho_mean": ("against even share", _number),
-    "late_share": ("late", _percent),
-    "fragmentation": ("fragmented", _percent),
+    "preemptions": ("preemptions", _number),
+    "failures": ("runs lost to failures", _number),
+    "jain": ("fairness (Jain)", _number),
+    "rho_mean": ("finish-time fairness", _number),
+    "late_share": ("jobs slower than fair share", _percent),
+    "fragmentation": ("fragmentation", _percent),
 }
 COLUMNS = (
     "gpu_utilization",
@@ -98,9 +98,9 @@ def compare_page(comparison: Comparison) -> ComparePage:
         f"`{name}`" for name in dict.fromkeys(row.policy for row in comparison.rows)
     )
     return ComparePage(
-        title="Policies side by side",
+        title="Policy comparison",
         lead=f"{count(len(comparison.cells), 'run')}: {policies}; "
-        f"changes are against `{comparison.baseline}`.",
+        f"changes are relative to `{comparison.baseline}`.",
         overlays=overlays,
         failed=_failures(comparison.cells),
         notes=comparison.notes,
@@ -136,7 +136,7 @@ def _title(rows: Sequence[Row], comparison: Comparison) -> str:
 def _table(
     rows: Sequence[Row], names: Sequence[str] = COLUMNS
 ) -> tuple[list[str], list[list[str]]]:
-    """Return columns and rows; a star stands at the best of a column."""
+    """Return columns and rows; a star marks the best value of a column."""
     shown = [name for name in names if any(name in row.figures for row in rows)]
     several = any(row.seeds > 1 for row in rows)
     best = {name: _best_mean(name, rows) for name in shown}
@@ -156,11 +156,11 @@ def _table(
 def _transposed(
     columns: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> tuple[list[str], list[list[str]]]:
-    """Return a table with a row a figure, since a page is longer than wide."""
+    """Return the table with one row per figure, for a page that is longer than wide."""
     rows_by_figure = [
         [name.lstrip(">"), *(row[place] for row in rows)] for place, name in enumerate(columns)
     ]
-    return ["figure", *rows_by_figure[0][1:]], rows_by_figure[1:]
+    return ["metric", *rows_by_figure[0][1:]], rows_by_figure[1:]
 
 
 def _policy(named: str) -> str:
@@ -169,7 +169,7 @@ def _policy(named: str) -> str:
 
 
 def _best_mean(name: str, rows: Sequence[Row]) -> float | None:
-    """Return the best mean of a figure, or None where it tells no policy from another."""
+    """Return the best mean of a figure, or None if all policies are equal."""
     means = [row.figures[name].mean for row in rows if name in row.figures]
     more = FIGURES[name]
     if more is None or len(means) < 2 or max(means) - min(means) <= 1e-9 * max(map(abs, means)):
@@ -187,18 +187,18 @@ def _cell(spread: Spread | None, fmt: Formatter, best: float | None, *, several:
 
 
 def _legend(comparison: Comparison) -> str:
-    best = f"wait and completion are means over jobs; {BEST} is the best of its column"
+    best = f"JCT: job completion time, from submission to end; {BEST} marks the best of a column"
     if all(row.seeds <= 1 for row in comparison.rows):
         return best
-    return f"{best}; {PLUS_MINUS} is the deviation over seeds, in per cent of the mean"
+    return f"{best}; {PLUS_MINUS} is the standard deviation over seeds"
 
 
 def _scores_title(baseline: str) -> str:
-    return f"Scorecard: before is `{baseline}`"
+    return f"Change relative to `{baseline}`"
 
 
 def _scores(scores: Sequence[Score]) -> tuple[list[str], list[list[str]]]:
-    """Return a row a figure: under the baseline, and under each other policy with the change."""
+    """Return a row per metric: the baseline, then each other policy with the change."""
     policies = list(dict.fromkeys(one.policy for one in scores))
     by_figure: dict[str, dict[str, Score]] = {}
     for one in scores:
@@ -209,14 +209,14 @@ def _scores(scores: Sequence[Score]) -> tuple[list[str], list[list[str]]]:
         before = next(iter(found.values())).before
         after = [_after(found[name], fmt) if name in found else "failed" for name in policies]
         rows.append([word, fmt(before), *after])
-    return ["figure", ">before", *(f">{_policy(name)}" for name in policies)], rows
+    return ["metric", ">baseline", *(f">{_policy(name)}" for name in policies)], rows
 
 
 def _after(score: Score, fmt: Formatter) -> str:
     if score.better is None or (score.change is not None and abs(score.change) < 0.0005):
         return "same"
     change = "" if score.change is None else f" {score.change:+.1%}"
-    return f"{fmt(score.after)}{change}{'' if score.better else ' worse'}"
+    return f"{fmt(score.after)}{change}{'' if score.better else ' (worse)'}"
 
 
 def _failures(cells: Sequence[CellResult]) -> list[str]:

@@ -1,4 +1,4 @@
-"""`tenfold sim failures`: nodes down at once, and the spares that hold a fleet whole."""
+"""`tenfold sim failures`: nodes down at once, and the spares that cover them."""
 
 import sys
 from pathlib import Path
@@ -25,27 +25,37 @@ BARS_MAX = 16
 
 def failures_command(
     *,
-    fleet: Annotated[Path, Parameter(help="A fleet file.")],
+    fleet: Annotated[Path, Parameter(help="Fleet file.")],
     failures: Annotated[
-        str, Parameter(help="A preset (`tenfold facts list --kind failure`), none, or a trace.")
+        str,
+        Parameter(
+            help="Failure preset (`tenfold facts list --kind failure`), none, or a fault trace "
+            "(default: infinitehbd)."
+        ),
     ] = "infinitehbd",
     days: Annotated[
-        float | None, Parameter(help="Days to look at: 365, or all of a trace.", validator=DAYS)
+        float | None,
+        Parameter(help="Days to simulate (default: 365, or the whole trace).", validator=DAYS),
     ] = None,
-    seeds: Annotated[int, Parameter(help="How often to draw.", validator=AT_LEAST_ONE)] = 20,
-    seed: Annotated[int, Parameter(help="Seed of the first draw.")] = 0,
+    seeds: Annotated[
+        int, Parameter(help="Number of random seeds (default: 20).", validator=AT_LEAST_ONE)
+    ] = 20,
+    seed: Annotated[int, Parameter(help="First random seed (default: 0).")] = 0,
     keep_gpus: Annotated[
-        int | None, Parameter(help="GPUs to hold up, if not all.", validator=AT_LEAST_ONE)
+        int | None, Parameter(help="GPUs to keep available (default: all).", validator=AT_LEAST_ONE)
     ] = None,
-    html: Annotated[Path | None, Parameter(help="Also write a report to this file.")] = None,
-    force: Annotated[bool, Parameter(negative="", help="Write over an existing file.")] = False,
-    facts: Annotated[Path | None, Parameter(help="Folder of your own facts.")] = None,
+    html: Annotated[Path | None, Parameter(help="Also write an HTML report to this file.")] = None,
+    force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file.")] = False,
+    facts: Annotated[
+        Path | None, Parameter(help="Folder with your own facts, which override the built-in ones.")
+    ] = None,
     as_json: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")] = False,
 ) -> None:
-    """Show how many nodes are down at once, and how many spares hold the fleet whole.
+    """Estimate how many nodes are down at once and how many spares cover them.
 
-    A preset is drawn anew for each seed; a trace (InfiniteHBD's JSON, or CSV with `node,
-    start_s, end_s, cause`) is played once. Plain chance of the same mean is shown beside.
+    A preset is sampled once per seed. A fault trace (InfiniteHBD JSON, or CSV with the columns
+    node, start_s, end_s and cause) is replayed once. Independent (Poisson) failures with the same
+    mean are shown for comparison.
     """
     catalogue = load_facts(facts)
     source = failure_source(failures, catalogue)
@@ -56,7 +66,7 @@ def failures_command(
         sys.stderr.write(f"note: {note}\n")
     if html is not None:
         write_new_file(html, _report(result), force=force)
-        sys.stderr.write(f"note: the report is written to {html}\n")
+        sys.stderr.write(f"note: report written to {html}\n")
     if as_json:
         print_json(result)
     else:
@@ -64,14 +74,14 @@ def failures_command(
 
 
 def show_failures(result: SparesReport) -> None:
-    """Print what was drawn: a sentence, nodes down at once, spares, and jobs by size."""
+    """Print the headline, nodes down at once, spares, and jobs by size."""
     show(
         Text(f"{result.fleet}: {_setup_line(result)}"),
         Text(_headline(result), style="bold"),
         "",
         table(*_down_table(result)),
         "",
-        Text("days of a year by nodes down at once", style="dim"),
+        Text("days per year by number of nodes down", style="dim"),
         bars(_histogram(result.time_share_by_down), label=_days),
     )
     if len(result.pools) > 1:
@@ -83,17 +93,17 @@ def show_failures(result: SparesReport) -> None:
 
 
 def _setup_line(result: SparesReport) -> str:
-    drawn = "played once" if result.seeds == 1 else f"drawn {result.seeds} times"
+    runs = "1 run" if result.seeds == 1 else f"{result.seeds} runs"
     return (
-        f"{count(result.nodes, 'node')}, {result.gpus:,} GPUs; failures as in "
-        f"`{result.failures}`, {result.days:g} days, {drawn}"
+        f"{count(result.nodes, 'node')}, {result.gpus:,} GPUs, failures `{result.failures}`, "
+        f"{runs} of {result.days:g} days"
     )
 
 
 def _headline(result: SparesReport) -> str:
     low, high = result.interruptions_low, result.interruptions_high
     return (
-        f"{result.faults_per_day:.3g} faults a day; a job over the whole fleet is interrupted "
+        f"{result.faults_per_day:.3g} faults per day; a job on the whole fleet is interrupted "
         f"{result.interruptions:,.0f} times in {result.days:g} days (3 sigma: {low:,.0f} to "
         f"{high:,.0f})"
     )
@@ -103,12 +113,12 @@ Table = tuple[str, list[str], list[list[str]]]
 
 
 def _down_table(result: SparesReport) -> Table:
-    kept = f"spare nodes that keep {result.gpus_kept:,} GPUs up"
+    kept = f"spares to keep {result.gpus_kept:,} GPUs up"
     rows = [
         _row("nodes down at once", result.down),
-        _row("  if faults came alone (Poisson)", result.poisson),
+        _row("  if failures were independent", result.poisson),
         _row(kept, result.spares),
-        _row("  if faults came alone (Poisson)", result.spares_poisson),
+        _row("  if failures were independent", result.spares_poisson),
     ]
     return "", ["", ">mean", ">P50", ">P90", ">P99", ">max"], rows
 
@@ -119,7 +129,16 @@ def _row(name: str, down: DownStats) -> list[str]:
 
 
 def _pool_table(result: SparesReport) -> Table:
-    columns = ["pool", ">nodes", ">down P50", ">P90", ">P99", ">spares P90", ">P99", ">Poisson P99"]
+    columns = [
+        "pool",
+        ">nodes",
+        ">down P50",
+        ">P90",
+        ">P99",
+        ">spares P90",
+        ">P99",
+        ">independent P99",
+    ]
     rows = [
         [
             one.pool,
@@ -141,7 +160,7 @@ def _job_table(result: SparesReport) -> Table:
         [f"{one.gpus:,}", f"{one.nodes:,}", _duration(one.mttf_h), share(one.day_undisturbed)]
         for one in result.jobs
     ]
-    return "", [">job GPUs", ">nodes", ">mean time to a fault", ">a day undisturbed"], rows
+    return "", [">job GPUs", ">nodes", ">MTTF", ">no failure in a day"], rows
 
 
 def _duration(hours: float) -> str:
@@ -153,7 +172,7 @@ def _days(value: float) -> str:
 
 
 def _histogram(shares: tuple[float, ...]) -> dict[str, float]:
-    """Return days of a year by counts, several counts a bar where there are many."""
+    """Return days per year by count, with several counts per bar if there are many."""
     width = -(-len(shares) // BARS_MAX)
     return {
         str(low) if width == 1 else f"{low}-{low + width - 1}": 365 * sum(shares[low : low + width])

@@ -1,4 +1,4 @@
-"""`tenfold sim generate`: make a job table from a mix that was fitted to a trace."""
+"""`tenfold sim generate`: generate a job table from workload facts."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,28 +11,37 @@ from tenfold.files.traces.write import write_jobs
 from tenfold.report.figures import count, share
 from tenfold.study.sim.workload import GeneratedWorkload, WorkloadRequest, generate_workload
 
-FleetFile = Annotated[Path, Parameter(help="A fleet file; its teams submit the jobs.")]
+FleetFile = Annotated[Path, Parameter(help="Fleet file; its teams submit the jobs.")]
 Mixes = Annotated[
-    list[str], Parameter(help="A workload of the facts; may be given again.", negative="")
+    list[str], Parameter(help="Workload to generate; repeat to combine several.", negative="")
 ]
 OutFile = Annotated[Path, Parameter(help="Job table to write: .csv, .csv.gz or .parquet.")]
 Days = Annotated[
-    float, Parameter(help="How long jobs are submitted.", validator=validators.Number(gt=0))
+    float, Parameter(help="Days of submissions (default: 14).", validator=validators.Number(gt=0))
 ]
 Loads = Annotated[
     list[float] | None,
     Parameter(
-        help="GPU time asked for over what the fleet has, 0.9; one a mix, or one for all.",
+        help="Requested GPU time as a share of the fleet's (default: 0.9); one for all mixes, "
+        "or one per mix.",
         negative="",
         validator=validators.Number(gt=0, lte=100),
     ),
 ]
 GpusMost = Annotated[
     float | None,
-    Parameter(help="Leave larger jobs out; half the fleet.", validator=validators.Number(gt=0)),
+    Parameter(
+        name=["--max-gpus", "--gpus-most"],
+        help="Largest job in GPUs (default: half of what its team may use).",
+        validator=validators.Number(gt=0),
+    ),
 ]
-Seed = Annotated[int, Parameter(help="The same seed gives the same jobs.")]
-Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
+Seed = Annotated[
+    int, Parameter(help="Random seed; the same seed gives the same jobs (default: 0).")
+]
+Facts = Annotated[
+    Path | None, Parameter(help="Folder with your own facts, which override the built-in ones.")
+]
 
 
 class WorkSummary(Struct, frozen=True, kw_only=True):
@@ -59,13 +68,13 @@ def generate_command(
     max_gpus: GpusMost = None,
     seed: Seed = 0,
     facts: Facts = None,
-    force: Annotated[bool, Parameter(negative="", help="Write over an existing file.")] = False,
+    force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file.")] = False,
     as_json: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")] = False,
 ) -> None:
-    """Draw jobs from workload mixes until they load a fleet as asked.
+    """Generate a job table with the sizes, durations and arrival pattern of a workload.
 
-    `tenfold facts list --kind workload` names the mixes: some are fitted to public traces,
-    some made up. Time 0 is a Monday, 0:00.
+    List the workloads with `tenfold facts list --kind workload`; some are fitted to public traces.
+    Time 0 is Monday, 00:00.
     """
     request = WorkloadRequest(
         fleet=fleet,
@@ -83,10 +92,10 @@ def generate_command(
         print_json(summary)
         return
     unit = "day" if days == 1 else "days"
-    teams = f" of {count(summary.teams, 'team')}" if summary.teams > 1 else ""
+    teams = f" from {count(summary.teams, 'team')}" if summary.teams > 1 else ""
     show(
         f"{count(summary.jobs, 'job')}{teams} over {days:g} {unit}, {summary.gpu_hours:,.0f} "
-        f"GPU-hours: {share(summary.load)} of {summary.gpus:,} GPUs: {out}"
+        f"GPU-hours ({share(summary.load)} of {summary.gpus:,} GPUs), written to {out}"
     )
 
 

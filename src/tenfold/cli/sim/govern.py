@@ -1,4 +1,4 @@
-"""`tenfold sim govern`: what governance does to each team, and what borrowing gains."""
+"""`tenfold sim govern`: what quotas do to each team, and what borrowing gains."""
 
 import sys
 from contextlib import nullcontext
@@ -36,14 +36,18 @@ def govern_command(
     fleet: FleetFile,
     jobs: JobsFile,
     policy: Annotated[
-        str, Parameter(help="A policy file, or governed: teams and quotas of the fleet.")
+        str,
+        Parameter(
+            help="Policy file, or governed for the teams and quotas of the fleet file (default: "
+            "governed)."
+        ),
     ] = "governed",
     failures: Failures = "none",
     seed: Seed = 0,
     restart_cost_s: RestartCost = 0.0,
     workers: Workers = None,
-    html: Annotated[Path | None, Parameter(help="Also write a report to this file.")] = None,
-    force: Annotated[bool, Parameter(negative="", help="Write over an existing file.")] = False,
+    html: Annotated[Path | None, Parameter(help="Also write an HTML report to this file.")] = None,
+    force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file.")] = False,
     facts: Facts = None,
     as_json: Json = False,
 ) -> None:
@@ -62,7 +66,7 @@ def govern_command(
     )
     opened = nullcontext() if html is None else open_new_file(html, force=force)
     with opened as stream:
-        with progress("runs over", len(SHARING_MODES)) as done:
+        with progress("runs done", len(SHARING_MODES)) as done:
             run = partial(process_map, workers=workers or usable_cpus())
             answer = governance(files, run, done)
         if stream is not None:
@@ -70,7 +74,7 @@ def govern_command(
     for note in answer.notes:
         sys.stderr.write(f"note: {note}\n")
     if html is not None:
-        sys.stderr.write(f"note: the report is written to {html}\n")
+        sys.stderr.write(f"note: report written to {html}\n")
     print_json(answer) if as_json else show_governance(answer)
     if any(shared_run.error for shared_run in answer.runs):
         raise Exit(EXIT_NO)

@@ -1,4 +1,4 @@
-"""A governance what-if as tables for people, in the terminal and on a page."""
+"""A governance comparison as text tables and as an HTML page."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ from tenfold.study.govern.figures import BorrowingGain, FleetFigures, SharedRun,
 
 Table = tuple[list[str], list[list[str]]]
 ARROW = "\u2192"
-FOOT = "Simulations by Tenfold: the same jobs, fleet, policy and seed give the same page."
+FOOT = "Simulated by Tenfold. The same jobs, fleet, policy and seed give the same page."
 BY_TEAM: dict[str, Callable[[TeamFigures], str]] = {
     "Mean wait": lambda result: hours(result.wait_s_mean),
     "Wait, P50": lambda result: hours(result.wait_s_p50),
@@ -50,7 +50,7 @@ def governance_page(answer: GovernanceComparison) -> str:
     if answer.borrowing is not None:
         sections.append(Section("Borrowing", prose_html(gain_text(answer.borrowing))))
     if failed := _failures(answer):
-        sections.append(Section("Runs that failed", list_html(failed)))
+        sections.append(Section("Failed runs", list_html(failed)))
     if answer.notes:
         sections.append(Section("Notes", list_html(answer.notes)))
     return page("Governance what-if", sections, lead=f"{_title(answer)}.", foot=FOOT)

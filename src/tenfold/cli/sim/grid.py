@@ -1,4 +1,4 @@
-"""The options of `tenfold sim run` about the grid, and its figures for people."""
+"""Options of `tenfold sim run` for the power grid, and the rows it adds to the report."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,25 +17,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class GridOptions:
-    """What is known of the grid, and whether jobs wait for it."""
+    """The grid curve, and whether jobs wait for better hours."""
 
     intensity: Annotated[
-        Path | None, Parameter(help="CSV of hour, co2_g_per_kwh and usd_per_kwh: adds CO2.")
+        Path | None, Parameter(help="Grid curve (CSV: hour, co2_g_per_kwh, usd_per_kwh); adds CO2.")
     ] = None
     shift: Annotated[
-        ShiftBy | None, Parameter(help="Hold jobs with a deadline for clean or cheap hours.")
+        ShiftBy | None,
+        Parameter(help="Delay jobs with a deadline to hours with less CO2 or a lower price."),
     ] = None
     shift_slack: Annotated[
         float | None,
         Parameter(
-            help="From release to deadline, times the limit, 1.5.",
+            help="Minimum time from release to deadline, in time limits (default: 1.5).",
             validator=validators.Number(gte=1, lte=1_000),
         ),
     ] = None
     shift_lasts_s: Annotated[
         float | None,
         Parameter(
-            help="What jobs without a limit are taken to last; else they are not held.",
+            help="Assumed run time of jobs without a limit (default: do not delay them).",
             validator=validators.Number(gt=0, lte=1e9),
         ),
     ] = None
@@ -45,14 +46,14 @@ class GridOptions:
         if self.shift is None and (self.shift_slack or self.shift_lasts_s):
             raise InputError(
                 "slack-without-shift",
-                "`--shift-slack` and `--shift-lasts-s` mean nothing where no job is held",
+                "`--shift-slack` and `--shift-lasts-s` need `--shift`",
                 "add `--shift co2` or `--shift price`",
             )
         if self.shift is not None and self.intensity is None:
             raise InputError(
                 "shift-without-curve",
-                f"`--shift {self.shift}` has no hours to choose from",
-                "give the curve of your grid: `--intensity FILE`",
+                f"`--shift {self.shift}` needs the curve of your grid",
+                "add `--intensity FILE`",
             )
         if self.intensity is None:
             return None
@@ -71,14 +72,14 @@ NO_GRID = GridOptions()
 
 
 def grid_figures(found: "Green") -> list[tuple[str, str]]:
-    """Return what a run took from the grid and what each figure is."""
+    """Return the rows of the report about energy from the grid."""
     rows = [("CO2 of allocated GPUs", f"{found.co2_kg:,.0f} kg")]
     if found.usd_energy is not None:
-        rows.append(("dollars for their energy", f"${found.usd_energy:,.0f}"))
+        rows.append(("energy cost of allocated GPUs", f"${found.usd_energy:,.0f}"))
     if found.deadlines:
         rows.append(("deadlines missed", f"{found.deadlines_missed:,} of {found.deadlines:,}"))
     if found.jobs_shifted:
         mean_h = found.avg_shift_s * SECOND / HOUR
-        rows.append(("jobs held for better hours", f"{found.jobs_shifted:,}"))
-        rows.append(("held for, mean", f"{mean_h:,.1f} h"))
+        rows.append(("jobs delayed to better hours", f"{found.jobs_shifted:,}"))
+        rows.append(("mean delay", f"{mean_h:,.1f} h"))
     return rows

@@ -1,4 +1,4 @@
-"""`tenfold sim import`: turn a public trace, or records of Slurm or Kubernetes, into a table."""
+"""`tenfold sim import`: convert a public trace, or Slurm or Kubernetes records, to a table."""
 
 import sys
 from pathlib import Path
@@ -40,15 +40,15 @@ class TraceSummary(Struct, frozen=True, kw_only=True):
 
 
 def import_trace_command(
-    trace_format: Annotated[TraceFormat, Parameter(help="The trace's format; `auto` looks.")],
-    *files: Annotated[Path, Parameter(help="The trace; Alibaba 2020 comes in two files.")],
+    trace_format: Annotated[TraceFormat, Parameter(help="Trace format; `auto` detects it.")],
+    *files: Annotated[Path, Parameter(help="Trace file (alibaba-2020: two files).")],
     out: Annotated[Path, Parameter(help="Job table to write: .csv, .csv.gz or .parquet.")],
-    force: Annotated[bool, Parameter(negative="", help="Write over an existing file.")] = False,
+    force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file.")] = False,
     as_json: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")] = False,
 ) -> None:
-    """Write the jobs of a public trace as a table that `tenfold sim run` replays.
+    """Convert a public trace, or Slurm or Kubernetes records, to a job table.
 
-    What was left out or assumed is told on standard error.
+    Skipped jobs and assumptions are printed on standard error.
     """
     summary = import_trace(files, trace_format, out, force=force)
     if as_json:
@@ -56,17 +56,18 @@ def import_trace_command(
         return
     for note in summary.notes:
         sys.stderr.write(f"note: {note}\n")
-    teams = f" of {count(summary.teams, 'team')}" if summary.teams else ""
+    teams = f" from {count(summary.teams, 'team')}" if summary.teams else ""
     show(
         f"{count(summary.jobs, 'job')}{teams} over {summary.days:,.1f} days, "
-        f"{summary.gpu_hours:,.0f} GPU-hours in {count(summary.shapes, 'shape')}: {summary.out}"
+        f"{summary.gpu_hours:,.0f} GPU-hours, {count(summary.shapes, 'distinct request')}, "
+        f"written to {summary.out}"
     )
 
 
 def import_trace(
     files: tuple[Path, ...], trace_format: TraceFormat, out: Path, *, force: bool = False
 ) -> TraceSummary:
-    """Read a trace, write it as a job table and say what it holds."""
+    """Read a trace, write it as a job table and return its summary."""
     trace = read_trace(files, trace_format)
     write_jobs(out, trace, force=force)
     return _summary(trace, str(out))

@@ -1,4 +1,4 @@
-"""A simulated run as JSON for programs. It loads little: many short runs are made this way."""
+"""A simulated run as JSON. Imports little: many short runs are made this way."""
 
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def run_json(
     prepared: PreparedRun, result: SimResult, costs: Bill, detail: "Detail | None" = None
 ) -> dict[str, object]:
-    """Return a run in the words of its contract; what takes a closer look may be null."""
+    """Return a run as documented; figures that need `--detail` may be null."""
     cpu_s = process_cpu_s()
     summary = asdict(result.summary)
     return {
@@ -44,7 +44,7 @@ def _grid_json(prepared: PreparedRun, result: SimResult) -> dict[str, object]:
 
 
 def fill_json(result: "FillResult") -> dict[str, object]:
-    """Return a filling in the words of its contract: nothing ends, so there are no times."""
+    """Return a fill run as documented: nothing ends, so all times are 0."""
     cpu_s = process_cpu_s()
     return {
         "jobs": result.jobs,

@@ -1,4 +1,4 @@
-"""Options that commands share which run the same jobs several ways, and what they come to."""
+"""Options shared by commands that run the same jobs several times."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,22 +10,27 @@ from tenfold.sim.world import SimSettings
 
 AT_LEAST_ONE = validators.Number(gte=1, lte=10_000)
 NOT_NEGATIVE = validators.Number(gte=0, lte=1e9)
-FleetFile = Annotated[Path, Parameter(help="A fleet file.")]
-JobsFile = Annotated[Path, Parameter(help="Jobs: CSV or Parquet, or a public trace.")]
+FleetFile = Annotated[Path, Parameter(help="Fleet file.")]
+JobsFile = Annotated[Path, Parameter(help="Job table (CSV or Parquet) or public trace.")]
 Failures = Annotated[
-    str, Parameter(help="none, rsc-1, rsc-2, llama-3, infinitehbd, or a trace of faults.")
+    str,
+    Parameter(
+        help="Failure preset (rsc-1, rsc-2, llama-3, infinitehbd) or fault trace (default: none)."
+    ),
 ]
-Seed = Annotated[int, Parameter(help="Seed of failures.")]
+Seed = Annotated[int, Parameter(help="Random seed for failures (default: 0).")]
 RestartCost = Annotated[
-    float, Parameter(help="Seconds that each resumed run pays first.", validator=NOT_NEGATIVE)
+    float, Parameter(help="Seconds lost on each restart (default: 0).", validator=NOT_NEGATIVE)
 ]
 Workers = Annotated[
-    int | None, Parameter(help="Processes; one a processor.", validator=AT_LEAST_ONE)
+    int | None, Parameter(help="Worker processes (default: one per CPU).", validator=AT_LEAST_ONE)
 ]
-Facts = Annotated[Path | None, Parameter(help="Folder of your own facts.")]
+Facts = Annotated[
+    Path | None, Parameter(help="Folder with your own facts, which override the built-in ones.")
+]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
 
 
 def world_settings(restart_cost_s: float, seed: int) -> SimSettings:
-    """Return how the world behaves in all of the runs."""
+    """Return the simulator settings of all runs."""
     return SimSettings(restart_cost_ms=Millis(round(restart_cost_s * SECOND)), seed=seed)

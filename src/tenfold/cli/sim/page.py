@@ -1,4 +1,4 @@
-"""From a run and a closer look at it to the page that shows them."""
+"""The content of the HTML page of a run."""
 
 from collections.abc import Sequence
 
@@ -43,7 +43,7 @@ def run_page(prepared: PreparedRun, result: SimResult, detail: Detail, costs: Bi
                 run.start_s,
                 run.end_s,
                 run.team,
-                f"{run.job} of {run.team or '(none)'}: {hours(run.end_s - run.start_s)} on "
+                f"{run.job}, team {run.team or '(none)'}: {hours(run.end_s - run.start_s)} on "
                 f"{run.node}",
             )
             for run in lane_runs(nodes, result.meters, first)
@@ -57,14 +57,14 @@ def run_page(prepared: PreparedRun, result: SimResult, detail: Detail, costs: Bi
 def _tiles(result: SimResult, costs: Bill) -> list[tuple[str, str]]:
     summary = result.summary
     tiles = [
-        (share(summary.gpu_utilization), "of the GPUs allocated"),
-        (share(summary.goodput), "of that was progress"),
+        (share(summary.gpu_utilization), "GPUs allocated"),
+        (share(summary.goodput), "goodput"),
         (hours(summary.avg_wait_s), "mean wait"),
-        (hours(summary.avg_jct_s), "mean completion"),
-        (hours(summary.makespan_s), "first submission to last end"),
+        (hours(summary.avg_jct_s), "mean job completion time"),
+        (hours(summary.makespan_s), "makespan"),
     ]
     if costs.usd is not None:
-        tiles.append((usd(costs.usd), "for the fleet over that time"))
+        tiles.append((usd(costs.usd), "fleet cost"))
     return tiles
 
 
@@ -74,4 +74,4 @@ def _curve(at_s: Sequence[float], values: Sequence[float]) -> list[tuple[float, 
 
 def _shown(shown: int, nodes: int) -> str:
     part = "all" if shown == nodes else f"the first {shown} of"
-    return f"{part} {count(nodes, 'node')} with GPUs, a lane a GPU; of many runs the largest"
+    return f"{part} {count(nodes, 'node')} with GPUs, one lane per GPU; only the largest runs"

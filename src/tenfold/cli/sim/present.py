@@ -1,4 +1,4 @@
-"""What `tenfold sim run` gives: JSON, tables with small charts, and a page on request."""
+"""Output of `tenfold sim run`: JSON, tables with small charts, and an optional HTML page."""
 
 import sys
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from tenfold.study.sim.detail import run_detail
 def run_and_present(
     prepared: PreparedRun, html: Path | None, *, force: bool, detail: bool, as_json: bool
 ) -> None:
-    """Run a simulation and give what came of it; an existing page is noticed before the run."""
+    """Run a simulation and print the result; an existing page is refused before the run."""
     opened = nullcontext() if html is None else open_new_file(html, force=force)
     with opened as stream:
         result = _simulated(prepared)
@@ -29,10 +29,10 @@ def run_and_present(
         run_details = run_detail(prepared.request, result) if needs_detail else None
         costs = bill(prepared.spec, result.summary)
         if stream is not None:
-            assert run_details is not None, "a page is drawn from a closer look"
+            assert run_details is not None, "a page needs the details of the run"
             stream.write(sim_report(run_page(prepared, result, run_details, costs)).encode())
     if html is not None:
-        sys.stderr.write(f"note: the report is written to {html}\n")
+        sys.stderr.write(f"note: report written to {html}\n")
     if as_json:
         print_json(run_json(prepared, result, costs, run_details))
     else:
@@ -42,7 +42,7 @@ def run_and_present(
 def present(
     prepared: PreparedRun, result: SimResult, *, as_json: bool, extra: Mapping[str, object]
 ) -> None:
-    """Give what came of a run that is over; `extra` stands beside it in JSON."""
+    """Print the result of a finished run; `extra` is added to the JSON."""
     costs = bill(prepared.spec, result.summary)
     if as_json:
         print_json(run_json(prepared, result, costs) | dict(extra))
@@ -56,6 +56,6 @@ def _simulated(prepared: PreparedRun) -> SimResult:
     # What draws the bar takes longer to load than a short run takes to simulate.
     from tenfold.cli.progress import JobsDone, progress  # noqa: PLC0415
 
-    with progress("jobs over", len(prepared.request.jobs)) as done:
+    with progress("jobs done", len(prepared.request.jobs)) as done:
         witnesses: list[Witness] = [JobsDone(done)]
         return simulate(prepared.request, witnesses=witnesses)

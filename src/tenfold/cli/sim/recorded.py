@@ -1,4 +1,4 @@
-"""`tenfold sim run` with --bundle or --shadow: a run that is written down, or watched."""
+"""`tenfold sim run` with --bundle or --shadow."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def run_recorded(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Run a simulation that writes its bundle, has a shadow beside it, or both."""
+    """Run a simulation with a bundle, a shadow policy, or both."""
     policy = None if shadow is None else policy_for_fleet(policy_of(shadow), prepared.spec, facts)
     result, shadowed = simulate_recorded(
         prepared.request, bundle=bundle, shadow=policy, force=force

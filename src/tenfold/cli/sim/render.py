@@ -1,4 +1,4 @@
-"""A simulated run as tables and small charts for people."""
+"""A simulated run as text tables and small charts."""
 
 from bisect import bisect_right
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ LINE_CELLS = 80
 def show_run(
     prepared: PreparedRun, result: SimResult, costs: Bill, detail: Detail | None = None
 ) -> None:
-    """Print what became of a run, with small charts where it was looked at closely."""
+    """Print the result of a run, with small charts if its details are given."""
     summary, request = result.summary, prepared.request
     show(
         run_headline(prepared, result),
@@ -51,54 +51,53 @@ def run_headline(prepared: PreparedRun, result: SimResult) -> str:
 def figures(
     summary: Summary, costs: Bill, detail: Detail | None, grid_use: Green | None = None
 ) -> list[tuple[str, str]]:
-    """Return the figures of a run and what they are."""
+    """Return the rows of the report of a run."""
     rows = [
-        ("mean completion", hours(summary.avg_jct_s)),
-        ("half complete within", hours(summary.p50_jct_s)),
-        ("99% complete within", hours(summary.p99_jct_s)),
+        ("mean job completion time", hours(summary.avg_jct_s)),
+        ("median job completion time", hours(summary.p50_jct_s)),
+        ("p99 job completion time", hours(summary.p99_jct_s)),
         ("mean wait", hours(summary.avg_wait_s)),
-        ("from first submission to last end", hours(summary.makespan_s)),
+        ("makespan", hours(summary.makespan_s)),
         ("GPUs allocated", share(summary.gpu_utilization)),
-        ("GPU-hours", f"{summary.gpu_hours:,.0f}"),
-        ("of them without progress", f"{summary.gpu_hours_lost:,.0f}"),
+        ("GPU-hours allocated", f"{summary.gpu_hours:,.0f}"),
+        ("GPU-hours wasted", f"{summary.gpu_hours_lost:,.0f}"),
         ("preemptions", f"{summary.preemptions:,}"),
-        ("runs broken by a lost node", f"{summary.failures:,}"),
-        ("evenness over teams (Jain)", f"{summary.jain:.2f}"),
+        ("runs lost to node failures", f"{summary.failures:,}"),
+        ("fairness across teams (Jain)", f"{summary.jain:.2f}"),
     ]
     if detail is not None and detail.fairness is not None:
         fair = detail.fairness
-        rows.append(("time against an even share, mean", f"{fair.rho_mean:,.2f}"))
-        rows.append(("jobs later than on an even share", share(fair.late_share)))
+        rows.append(("mean finish-time fairness", f"{fair.rho_mean:,.2f}"))
+        rows.append(("jobs slower than on a fair share", share(fair.late_share)))
     if detail is not None and detail.fragmentation is not None:
-        rows.append(("free GPUs of no use to the next job", share(detail.fragmentation)))
+        rows.append(("fragmentation of free GPUs", share(detail.fragmentation)))
     if costs.usd is not None:
-        rows.append(("dollars for the fleet, idle or not", f"${costs.usd:,.0f}"))
+        rows.append(("fleet cost, busy or idle", f"${costs.usd:,.0f}"))
     if costs.usd_per_gpu_hour is not None:
-        rows.append(("dollars a GPU-hour of progress", f"${costs.usd_per_gpu_hour:,.2f}"))
-    rows.append(("energy at the meter", f"{costs.kwh:,.0f} kWh"))
+        rows.append(("cost per useful GPU-hour", f"${costs.usd_per_gpu_hour:,.2f}"))
+    rows.append(("energy, cooling included", f"{costs.kwh:,.0f} kWh"))
     return rows if grid_use is None else rows + grid_figures(grid_use)
 
 
 def _show_charts(detail: Detail, gpus: int) -> None:
-    """Print allocated GPUs over time, and how many jobs had started within a time."""
+    """Print allocated GPUs and waiting jobs over time, and the distribution of waits."""
     line = detail.timeline
     busy = shares_line([one / max(1, gpus) for one in line.gpus_allocated], LINE_CELLS)
     most = max(line.jobs_waiting)
     queue = shares_line([one / most if most else 0.0 for one in line.jobs_waiting], LINE_CELLS)
     waits = detail.waits_s
     within = {
-        "at once" if limit == 0 else f"within {span(limit)}": bisect_right(waits, limit)
-        / len(waits)
+        "no wait" if limit == 0 else f"up to {span(limit)}": bisect_right(waits, limit) / len(waits)
         for limit in WAITS_S
     }
     show(
         "",
-        Text(f"GPUs allocated over time, of {gpus:,}", style="dim"),
+        Text(f"allocated GPUs over time (of {gpus:,})", style="dim"),
         Text(busy),
-        Text(f"jobs that wait, at most {most:,.0f}", style="dim"),
+        Text(f"waiting jobs over time (peak {most:,.0f})", style="dim"),
         Text(queue),
         "",
-        Text("jobs by how long they waited in all", style="dim"),
+        Text("jobs by total wait", style="dim"),
         levels(within),
     )
 
@@ -109,7 +108,7 @@ def _teams_table(teams: Mapping[str, Summary]) -> Table:
 
 
 def teams_rows(teams: Mapping[str, Summary]) -> tuple[list[str], list[list[str]]]:
-    """Return a table of teams: its columns and rows."""
+    """Return columns and rows of the table of teams."""
     rows = [
         [
             team or "(none)",
@@ -121,20 +120,20 @@ def teams_rows(teams: Mapping[str, Summary]) -> tuple[list[str], list[list[str]]
         ]
         for team, part in teams.items()
     ]
-    return ["team", ">jobs", ">completion", ">wait", ">GPU-h", ">preempted"], rows
+    return ["team", ">jobs", ">mean JCT", ">mean wait", ">GPU-hours", ">preemptions"], rows
 
 
 def show_fill(result: FillResult) -> None:
-    """Print how full a fleet became."""
+    """Print how full the fleet got."""
     rows = [
-        [f"{float(at):.0%}", "never asked" if full is None else share(full)]
+        [f"{float(at):.0%}", "not reached" if full is None else share(full)]
         for at, full in result.gpu_allocated.items()
     ]
-    show(table("GPUs allocated when requests reach", ["of capacity", ">allocated"], rows))
+    show(table("GPUs allocated by requested share of capacity", ["requested", ">allocated"], rows))
 
 
 def hours(seconds: float) -> str:
-    """Return a time in the unit that people would say it in."""
+    """Return a duration in the unit that people would use."""
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= 2 * size:
             return f"{seconds / size:,.1f} {unit}"

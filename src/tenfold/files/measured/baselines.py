@@ -44,7 +44,7 @@ class BaselineStore(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 def read_store(path: Path) -> BaselineStore:
-    """Return the baselines in a file, or say why they cannot be had."""
+    """Return the baselines in a file, or raise if it cannot be read."""
     content = read_bytes(path, SIZE_MAX_BYTES)
     try:
         version = msgspec.json.decode(content, type=_Version).schema
@@ -53,8 +53,8 @@ def read_store(path: Path) -> BaselineStore:
     if version != SCHEMA:
         raise InputError(
             "store-version",
-            f"`{path}` has schema {version}, and this version of tenfold reads {SCHEMA}",
-            "use the tenfold that wrote it, or name another file with --store",
+            f"`{path}` has schema {version}, but this tenfold reads schema {SCHEMA}",
+            "use the tenfold that wrote it, or another file with `--store`",
             file=str(path),
             field="schema",
         )
@@ -72,14 +72,14 @@ def write_store(path: Path, store: BaselineStore) -> None:
 
 @contextmanager
 def one_writer(path: Path) -> Generator[None]:
-    """Hold the folder of a store, so that a reader who writes back loses nobody's work."""
+    """Lock the folder of a store, so that concurrent writers lose nothing."""
     try:
         folder = os.open(path.parent, os.O_RDONLY)
     except OSError as error:
         raise InputError(
             "cannot-write",
             f"`{path}` cannot be written: {error.strerror or error}",
-            "check the folder and who may write there",
+            "check that the folder exists and is writable",
             file=str(path),
         ) from None
     try:
@@ -92,7 +92,7 @@ def one_writer(path: Path) -> Generator[None]:
 def _not_a_store(path: Path, why: str) -> InputError:
     return InputError(
         "not-a-store",
-        f"`{path}` is no file of baselines: {why}",
-        "name another file with --store; `tenfold baseline record` makes one",
+        f"`{path}` is not a baseline file: {why}",
+        "use another file with `--store`; `tenfold baseline record` creates one",
         file=str(path),
     )

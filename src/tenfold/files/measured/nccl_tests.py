@@ -33,8 +33,8 @@ def read_nccl_tests(text: str, file: str) -> Reading:
     if not transfers:
         raise InputError(
             "no-transfers",
-            f"`{file}` has no row of a network test",
-            "keep the whole output of all_reduce_perf, header and rows",
+            f"`{file}` has no results of a network test",
+            "keep the complete output of all_reduce_perf, with its header",
             file=file,
         )
     keys: dict[str, str] = {}

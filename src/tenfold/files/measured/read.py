@@ -1,4 +1,4 @@
-"""Read a file of timings by what it is, whichever tool wrote it."""
+"""Read a file of timings from any supported tool."""
 
 import zlib
 from pathlib import Path
@@ -27,7 +27,7 @@ def read_measured(path: Path, skip: int = 0) -> Reading:
     text = decode(content, path)
     if suffix in LINES_SUFFIXES:
         return read_step_lines(text, file, skip)
-    # The other formats say by their words what they are.
+    # The other formats are recognised by their content.
     if nsys_stats.MARK in text:
         return read_nsys_stats(text, file)
     if suffix == ".csv":
@@ -36,7 +36,7 @@ def read_measured(path: Path, skip: int = 0) -> Reading:
         return read_nccl_tests(text, file)
     raise InputError(
         "unknown-measurement",
-        f"`{file}` holds no timings that are known",
+        f"`{file}` has no timings in a known format",
         "give steps (.jsonl or .csv), a PyTorch trace (.json or .json.gz), the output of "
         "NCCL-tests, or the CSV of `nsys stats -r cuda_gpu_kern_sum`",
         file=file,
@@ -51,7 +51,7 @@ def _unpacked(content: bytes, path: Path) -> bytes:
         unpacked = zlib.decompressobj(wbits=31).decompress(content, SIZE_MAX_BYTES + 1)
     except zlib.error:
         raise InputError(
-            "unreadable-file", f"`{path}` is damaged", "compress it again", file=str(path)
+            "unreadable-file", f"`{path}` is damaged", "copy or compress it again", file=str(path)
         ) from None
     if len(unpacked) > SIZE_MAX_BYTES:
         raise InputError(

@@ -37,14 +37,14 @@ def read_step_lines(text: str, file: str, skip: int) -> Reading:
             raise InputError(
                 "not-json",
                 f"line {number} is not JSON: {str(error).split(':')[0].lower()}",
-                "write one JSON object a line",
+                "write one JSON object per line",
                 file=file,
                 line=number,
             ) from None
         if not isinstance(row, dict):
             raise InputError(
                 "wrong-value",
-                f"line {number} holds {describe_value(row)}, but an object is expected",
+                f"line {number} expects a JSON object, got {describe_value(row)}",
                 'write lines such as {"step": 1, "step_s": 0.5}',
                 file=file,
                 line=number,
@@ -62,7 +62,7 @@ def read_step_csv(text: str, file: str, skip: int) -> Reading:
             raise InputError(
                 "missing-column",
                 f"`{file}` has no column `step_s`",
-                "begin with a line such as `step,step_s,compute_s,comm_s,data_s`",
+                "start with a line such as `step,step_s,compute_s,comm_s,data_s`",
                 file=file,
                 line=1,
                 field="step_s",
@@ -79,7 +79,7 @@ def read_step_csv(text: str, file: str, skip: int) -> Reading:
         raise InputError(
             "syntax",
             f"`{file}` is not CSV: {error}",
-            "put quotes around a cell that holds commas, quotes or line ends",
+            "quote cells that contain commas, quotes or line breaks",
             file=file,
             line=reader.line_num,
         ) from None
@@ -109,10 +109,10 @@ class _Table:
             elif name not in ("step", "step_s"):
                 self.ignored[name] = None
         if "step_s" not in row:
-            raise self._fault("missing-key", "the row lacks the key `step_s`", "step_s", line)
+            raise self._fault("missing-key", "`step_s` is missing", "step_s", line)
         step_s = self._seconds("step_s", row["step_s"], line)
         if step_s <= 0:
-            raise self._fault("wrong-value", "`step_s` is 0, and no step is", "step_s", line)
+            raise self._fault("wrong-value", "`step_s` must be above 0", "step_s", line)
         if self.step_s:
             self._same_parts(found, line)
         self.step_s.append(step_s)
@@ -122,7 +122,7 @@ class _Table:
     def reading(self, skip: int) -> Reading:
         """Return what was taken, without the first steps."""
         kept = tuple(self.step_s[skip:])
-        notes = (f"columns passed over: {', '.join(self.ignored)}",) if self.ignored else ()
+        notes = (f"ignored columns: {', '.join(self.ignored)}",) if self.ignored else ()
         parts: dict[Part, tuple[float, ...]] = {
             part: downsample_values(tuple(seconds[skip:])) for part, seconds in self.parts_s.items()
         }
@@ -161,7 +161,7 @@ class _Table:
         hints = {
             "missing-key": "give every step the same columns",
             "wrong-value": "write seconds, such as 0.52",
-            "mixed-runs": "put each run in a file of its own",
+            "mixed-runs": "put each run in its own file",
         }
         text = f"line {line}: {message}"
         return InputError(code, text, hints[code], file=self.file, line=line, field=field)

@@ -1,8 +1,8 @@
 """Replay bundles: one run in one file, as JSON Lines, compressed where the name ends in .gz.
 
 The first line is a header, the last one an end with counts and a digest, so that half a
-file is never taken for a whole one. Between them stand the facts as they came, and after
-the facts of each cycle its record; the actions of a cycle are its orders, not said twice.
+file is never mistaken for a complete one. Between them are the events in order, and after the
+events of each cycle its record; the actions of a cycle are its orders and not repeated.
 """
 
 import gzip
@@ -46,7 +46,7 @@ class BundleHeader(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     """The version that wrote it."""
     policy: Policy = Policy()
     settings: dict[str, int | float] = {}
-    """How the hands of the world behaved, by the names of the simulation's settings."""
+    """Simulator settings, by name."""
     seed: int = 0
     nodes: int = 0
     gpus: int = 0
@@ -56,7 +56,7 @@ class BundleHeader(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     stretches: tuple[PolicySpan, ...] | UnsetType = UNSET
     """Who decided by what, where the policy may have changed on the way; else not written."""
     base: FleetImage | UnsetType = UNSET
-    """The fleet that the first fact met, where there was one; else not written."""
+    """The fleet before the first event, if there was one; else not written."""
 
 
 class BundleEnd(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="End"):
@@ -65,7 +65,7 @@ class BundleEnd(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, t
     events: int
     cycles: int
     fleet: str
-    """Digest of the fleet after the last fact."""
+    """Digest of the fleet after the last event."""
 
 
 class Bundle(Struct, frozen=True, kw_only=True):
@@ -147,7 +147,7 @@ def open_new_bundle(
 
 
 def read_bundle(path: Path) -> Bundle:
-    """Read a bundle to its end, or raise with the line at fault."""
+    """Read a bundle to its end, or raise with the line that is wrong."""
     _check_suffix(path)
     file = str(path)
     rows = _rows(path)
@@ -159,13 +159,13 @@ def read_bundle(path: Path) -> Bundle:
     number = 1
     for number, row in enumerate(rows, start=2):
         if end is not None:
-            raise _fault("wrong-line", "it stands after the end of the bundle", file, number)
+            raise _fault("wrong-line", "data after the end of the bundle", file, number)
         try:
             line = decoder.decode(row)
         except (msgspec.DecodeError, RecursionError) as error:
             if not row.endswith(b"\n"):
                 raise _cut_short(file, number) from None
-            said = f"it is neither a fact nor a cycle: {lower_first(error)}"
+            said = f"neither an event nor a cycle: {lower_first(error)}"
             raise _fault("wrong-line", said, file, number) from None
         if isinstance(line, BundleEnd):
             end = line
@@ -183,7 +183,7 @@ def read_bundle(path: Path) -> Bundle:
 
 
 def _rows(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file, unpacked; say in one sentence why they cannot be had."""
+    """Yield the lines of a file, unpacked, or raise if it cannot be read."""
     file, number = str(path), 0
     try:
         with path.open("rb") as raw:
@@ -196,8 +196,8 @@ def _rows(path: Path) -> Iterator[bytes]:
     except (gzip.BadGzipFile, zlib.error):
         raise InputError(
             "bundle-damaged",
-            f"`{file}` is not gzip, or was changed on its way",
-            "fetch it again, or unpack it yourself and name it .jsonl",
+            f"`{file}` is not valid gzip",
+            "copy it again, or unpack it and rename it to .jsonl",
             file=file,
         ) from None
     except OSError as error:
@@ -217,31 +217,31 @@ def _header(row: bytes, file: str) -> BundleHeader:
     if found.format != FORMAT:
         raise InputError(
             "not-a-bundle",
-            f"`{file}` does not begin with the header of a replay bundle",
-            "`tenfold sim run --bundle run.jsonl.gz` writes one",
+            f"`{file}` is not a replay bundle: the header is missing",
+            "create one with `tenfold sim run --bundle run.jsonl.gz`",
             file=file,
             line=1,
         )
     if found.version != VERSION:
         raise InputError(
             "unknown-bundle-version",
-            f"`{file}` is a bundle of version {found.version}; version {VERSION} is read here",
-            "read it with the version of tenfold that wrote it, or write it anew",
+            f"`{file}` has bundle version {found.version}, but this tenfold reads {VERSION}",
+            "use the tenfold that wrote it, or record the run again",
             file=file,
             line=1,
         )
     try:
         return msgspec.json.decode(row, type=BundleHeader)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise _fault("wrong-line", f"the header is wrong: {lower_first(error)}", file, 1) from None
+        raise _fault("wrong-line", f"invalid header: {lower_first(error)}", file, 1) from None
 
 
 def _check_suffix(path: Path) -> None:
     if not path.name.lower().endswith(SUFFIXES):
         raise InputError(
             "unknown-suffix",
-            f"`{path}` ends in neither .jsonl nor .jsonl.gz",
-            "a replay bundle is JSON Lines, compressed or not",
+            f"`{path}` must end in .jsonl or .jsonl.gz",
+            "a replay bundle is JSON Lines, optionally compressed",
             file=str(path),
         )
 
@@ -251,8 +251,8 @@ def _check_counts(lines: Sequence[Line], end: BundleEnd, file: str, number: int)
     events = len(lines) - cycles
     if (events, cycles) != (end.events, end.cycles):
         said = (
-            f"the bundle holds {events:,} facts and {cycles:,} cycles, "
-            f"its end says {end.events:,} and {end.cycles:,}"
+            f"the bundle has {events:,} events and {cycles:,} cycles, "
+            f"but its last line says {end.events:,} and {end.cycles:,}"
         )
         raise _fault("wrong-line", said, file, number)
 
@@ -260,13 +260,13 @@ def _check_counts(lines: Sequence[Line], end: BundleEnd, file: str, number: int)
 def _cut_short(file: str, number: int) -> InputError:
     return InputError(
         "bundle-cut-short",
-        f"`{file}` ends after line {number:,} without the end of the bundle",
-        "copy it again whole; a run that was broken off leaves no bundle",
+        f"`{file}` is truncated after line {number:,}",
+        "copy the whole file again; an interrupted run leaves no bundle",
         file=file,
         line=number or None,
     )
 
 
 def _fault(code: str, said: str, file: str, number: int) -> InputError:
-    hint = "a bundle is written by tenfold and not meant to be changed by hand"
+    hint = "bundles are written by tenfold; do not edit them"
     return InputError(code, f"line {number:,}: {said}", hint, file=file, line=number)

@@ -1,7 +1,7 @@
-"""Walk a job table row by row, once it is known that some row cannot be.
+"""Find the bad rows of a job table.
 
-Good tables never come here: whole columns are checked at once, and only a table that
-fails is taken apart to name each bad row with its line.
+Valid tables never get here: whole columns are checked at once, and only a table that fails is
+checked row by row, to report each bad row with its line.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from tenfold.model.job.job import WHOLE
 
 
 def refuse(table: Table, columns: JobColumns, ids: Sequence[str], *, fill: bool) -> NoReturn:
-    """Raise with every row that cannot be."""
+    """Raise with every bad row."""
     errors = TraceErrors(table.file)
     lines = table.lines()
     seen: dict[str, int] = {}
@@ -34,28 +34,29 @@ def refuse(table: Table, columns: JobColumns, ids: Sequence[str], *, fill: bool)
                 said = f"row {row + 1}: {said}"
             errors.add(code, said, hint, None if lines is None else lines[row], field)
     errors.raise_if_any()
-    raise AssertionError("a table was refused, but every row of it is good")
+    raise AssertionError("a table was refused, but all of its rows are valid")
 
 
 def shape_problem(gpus_milli: int, per_node_milli: int | None) -> tuple[str, str] | None:
-    """Return the column and what is wrong where this many GPUs cannot be asked for."""
+    """Return the column and the problem if a request for GPUs is invalid."""
     if gpus_milli < 0:
-        return "gpus", f"`gpus` is {_shown(gpus_milli)}, which is less than none"
+        return "gpus", f"`gpus` is {_shown(gpus_milli)}, but must not be negative"
     if gpus_milli > WHOLE and gpus_milli % WHOLE:
-        many = f"`gpus` is {_shown(gpus_milli)}, but a share is of one GPU and several are whole"
+        many = f"`gpus` is {_shown(gpus_milli)}: use a fraction below 1 or a whole number"
         return "gpus", many
     if per_node_milli is None or gpus_milli <= WHOLE:
         return None
     if per_node_milli < WHOLE or per_node_milli % WHOLE:
         return "gpus_per_node", f"`gpus_per_node` is {_shown(per_node_milli)}, not a whole number"
     if gpus_milli > per_node_milli and gpus_milli % per_node_milli:
-        many = f"{_shown(gpus_milli)} GPUs do not divide into nodes of {_shown(per_node_milli)}"
+        per_node = _shown(per_node_milli)
+        many = f"`gpus` is {_shown(gpus_milli)}, not a multiple of `gpus_per_node` ({per_node})"
         return "gpus_per_node", many
     return None
 
 
 def terms_are_valid(columns: JobColumns, ids: Sequence[str]) -> bool:
-    """Return whether the terms of every row can be; a table without terms is not walked."""
+    """Return whether the terms of every row are valid."""
     if columns.terms is None:
         return True
     terms = TermChecks(columns.terms, ids)
@@ -90,16 +91,21 @@ def _row_problems(columns: JobColumns, row: int, *, fill: bool) -> Iterator[Prob
                 yield found[0], "wrong-value", found[1], "write `0.5` for half a GPU, `2` for two"
     for name, cells in _numbers(columns).items():
         if row in cells.bad:
-            shown = f"`{name}` holds `{cells.bad[row][:40]}`, which is not a number of use"
-            yield name, "not-a-number", shown, "write a bare number: the column names the unit"
+            shown = f"`{name}` holds `{cells.bad[row][:40]}`, which is not a valid number"
+            yield (
+                name,
+                "not-a-number",
+                shown,
+                "write a plain number; the unit is in the column name",
+            )
     for name, cells in _amounts(columns).items():
         value = cells.values[row]
         if value is not None and value < 0:
             shown = f"`{name}` is {_shown(value) if name.endswith('_s') else f'{value:g}'}"
-            yield name, "wrong-value", f"{shown}, which is less than none", "leave out such a job"
+            yield name, "wrong-value", f"{shown}, but must not be negative", "fix or remove the row"
         required = name in ("submit_s", "duration_s") and not fill
         if value is None and required and row not in cells.bad:
-            yield name, "wrong-value", f"`{name}` is empty", "leave out a job that never ran"
+            yield name, "wrong-value", f"`{name}` is empty", "remove jobs that never ran"
 
 
 def _duplicate_problem(
@@ -110,10 +116,10 @@ def _duplicate_problem(
         return
     where = f"in row {first + 1}" if lines is None else f"on line {lines[first]}"
     trace_column = trace_name_column(table)
-    hint = "give each job a name of its own"
+    hint = "give each job a unique id"
     if trace_column:
-        hint = f"keep the rows of one trace: the column `{trace_column}` tells them apart"
-    yield "job_id", "duplicate-name", f"job `{job}` stands twice; it is also {where}", hint
+        hint = f"keep only the rows of one trace: see the column `{trace_column}`"
+    yield "job_id", "duplicate-name", f"duplicate job `{job}`, also {where}", hint
 
 
 def _numbers(columns: JobColumns) -> dict[str, Cells[int] | Cells[float]]:

@@ -1,7 +1,7 @@
-"""The columns of a job table: each is declared once, with how it is read and written.
+"""The columns of a job table, each with how it is read and written.
 
-The documented names come first; those of the Alibaba pod lists are understood too, so
-that such a list can be replayed as it is.
+The column names of the Alibaba pod lists are accepted too, so that such a list can be
+replayed as is.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,9 +16,9 @@ from tenfold.model.job.terms import Terms
 from tenfold.model.units import SECOND, Millis
 
 TRACE_NAMES = ("trace", "workload")
-"""Columns that tell several traces in one file apart; not read, but worth a hint."""
+"""Columns that separate several traces in one file; not read, but used in a hint."""
 PRODUCTION = "production"
-"""The tag of nodes that experiments keep away from."""
+"""Tag of nodes that experiments avoid."""
 NO_TERMS, NO_PLACEMENT = Terms(), PlacementConstraints()
 Value = str | int | float | None
 Kind = Literal["text", "whole", "thousandths", "number"]
@@ -241,17 +241,17 @@ KNOWN_COLUMNS = tuple(
 
 
 def job_columns(table: Table, *, fill: bool) -> JobColumns:
-    """Return the columns of a table, or say which one is missing."""
+    """Return the columns of a table, or raise if one is missing."""
     gpus = _gpus(table)
     if gpus is None:
-        raise _missing(table, "gpus", "a job table needs the column `gpus`")
+        raise _missing(table, "gpus", "add the column `gpus`")
     unread = ("gpus_milli", *(("submit_ms", "duration_ms", "start_ms") if fill else ()))
     read = {
         field: None if field in unread else column.read(table)
         for field, column in JOB_COLUMNS.items()
     }
     if table.rows and not fill:
-        hint = "add it, or fill the fleet in file order with `--fill`"
+        hint = "add the column, or use `--fill` to place jobs in file order"
         for field in ("submit_ms", "duration_ms"):
             if read[field] is None:
                 raise _missing(table, JOB_COLUMNS[field].name, hint)
@@ -268,12 +268,12 @@ def _term_columns(table: Table) -> TermColumns | None:
 
 
 def column_notes(table: Table) -> list[str]:
-    """Say which columns mean nothing here."""
+    """Return a note on unknown columns."""
     unknown = [f"`{name}`" for name in table.names if name not in KNOWN_COLUMNS]
     if not unknown:
         return []
     verb = "the column {} is" if len(unknown) == 1 else "the columns {} are"
-    return [f"{verb.format(', '.join(unknown))} not understood and ignored"]
+    return [f"{verb.format(', '.join(unknown))} unknown and ignored"]
 
 
 def _gpus(table: Table) -> Cells[int] | None:
@@ -302,7 +302,7 @@ def _missing(table: Table, column: str, hint: str) -> InputError:
     state = "is empty" if column in table.names and table.rows else "is missing"
     if not table.rows:
         return InputError(
-            "no-jobs", f"`{table.file}` holds no job", "give it a row a job", file=table.file
+            "no-jobs", f"`{table.file}` has no jobs", "add one row per job", file=table.file
         )
     return InputError(
         "missing-column",
@@ -315,7 +315,7 @@ def _missing(table: Table, column: str, hint: str) -> InputError:
 
 
 def trace_name_column(table: Table) -> str:
-    """Return the column that tells traces apart, where the file has one."""
+    """Return the column that separates traces, if the file has one."""
     return next((name for name in TRACE_NAMES if name in table.names), "")
 
 

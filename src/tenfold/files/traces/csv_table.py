@@ -61,7 +61,7 @@ class CsvTable:
                 raise InputError(
                     "too-many-cells",
                     f"the row has {len(row)} cells, but the header has {width}",
-                    "quote a cell that holds a comma",
+                    "quote cells that contain a comma",
                     file=self.file,
                     line=line,
                 )
@@ -135,7 +135,7 @@ def _broken(error: csv.Error | UnicodeDecodeError, path: Path, line: int) -> Inp
     return InputError(
         "syntax",
         f"`{path}` is not CSV: {error}",
-        "put quotes around a cell that holds commas, quotes or line ends",
+        "quote cells that contain commas, quotes or line breaks",
         file=str(path),
         line=line,
     )

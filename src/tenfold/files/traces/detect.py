@@ -1,4 +1,4 @@
-"""Tell which trace a file is, by its suffix and its first line, and read it."""
+"""Detect the format of a trace by suffix and first line, and read it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,16 +32,16 @@ _SNIFF_BYTES = 64 * 1024
 
 
 def read_trace(paths: Path | Sequence[Path], format: str = AUTO) -> JobTrace:
-    """Return the jobs of a trace of any known format; some come in more files than one."""
+    """Return the jobs of a trace in any known format; some formats have several files."""
     files = [paths] if isinstance(paths, Path) else list(paths)
     if not files:
-        raise InputError("no-file", "no trace was named", "name the file of the trace")
+        raise InputError("no-file", "no trace file given", "give the trace file")
     known = format if format != AUTO else detect(files)
     if known not in FORMATS:
         raise InputError(
             "unknown-format",
-            f"there is no trace format `{format}`",
-            f"the formats are {AUTO}, {', '.join(FORMATS)}",
+            f"unknown trace format `{format}`",
+            f"use one of {AUTO}, {', '.join(FORMATS)}",
         )
     if known == "alibaba-2020":
         from tenfold.files.traces.public.alibaba_2020 import read_pai_files  # noqa: PLC0415
@@ -50,15 +50,15 @@ def read_trace(paths: Path | Sequence[Path], format: str = AUTO) -> JobTrace:
     if len(files) > 1:
         raise InputError(
             "one-file",
-            f"a trace of the format `{known}` is one file, and {len(files)} were named",
-            "name one file at a time",
+            f"format `{known}` takes one file, got {len(files)}",
+            "import one file at a time",
             file=str(files[1]),
         )
     return _read_one(files[0], known)
 
 
 def detect(files: Sequence[Path]) -> str:
-    """Return the format of these files, or say what their first line holds."""
+    """Return the format of these files, or raise if it is unknown."""
     first = files[0]
     if first.name.lower().endswith(".parquet"):
         return "jobs"
@@ -77,8 +77,8 @@ def detect(files: Sequence[Path]) -> str:
         return "alibaba-2020"
     raise InputError(
         "unknown-trace",
-        f"`{first}` is no trace of a known format: it begins with `{line[:60]}`",
-        f"name the format ({', '.join(FORMATS)}), or give a table with the columns "
+        f"unknown trace format: `{first}` starts with `{line[:60]}`",
+        f"give the format ({', '.join(FORMATS)}), or a table with the columns "
         f"{', '.join(JOB_COLUMNS)}",
         file=str(first),
         line=1,

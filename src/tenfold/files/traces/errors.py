@@ -1,4 +1,4 @@
-"""What is wrong with a trace: bad rows, every one counted and the first twenty shown; bad files."""
+"""Errors in a trace: all bad rows are counted and the first twenty shown."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ SHOWN_MAX = 20
 
 
 class TraceErrors:
-    """What is wrong with the rows of one file."""
+    """Errors in the rows of one file."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -18,7 +18,7 @@ class TraceErrors:
         self._findings: list[Finding] = []
 
     def add(self, code: str, message: str, hint: str, line: int | None, field: str = "") -> None:
-        """Count a bad row, and keep it where there is still room to show it."""
+        """Count a bad row, and keep the first twenty."""
         self.count += 1
         if len(self._findings) < SHOWN_MAX:
             path = (field,) if field else ()
@@ -36,8 +36,8 @@ class TraceErrors:
             self._findings.append(
                 Finding(
                     code="more-bad-rows",
-                    message=f"{more:,} more rows cannot be used, {self.count:,} in all",
-                    hint="mend those above first: often one cause is behind them all",
+                    message=f"{more:,} more bad rows, {self.count:,} in total",
+                    hint="fix the rows above first: they often share one cause",
                     file=self.file,
                 )
             )
@@ -45,13 +45,13 @@ class TraceErrors:
 
 
 def check_header(names: Sequence[str], path: Path, line: int | None) -> None:
-    """Refuse a table that has two columns of one name."""
+    """Reject a table with a duplicate column name."""
     twice = [name for position, name in enumerate(names) if name in names[:position]]
     if twice:
         raise InputError(
             "csv-header",
-            f"the header of `{path}` names the column `{twice[0]}` twice",
-            "give each column a name of its own",
+            f"the header of `{path}` has the column `{twice[0]}` twice",
+            "give each column a unique name",
             file=str(path),
             line=line,
             field=twice[0],
@@ -60,10 +60,10 @@ def check_header(names: Sequence[str], path: Path, line: int | None) -> None:
 
 def unreadable(path: Path, reason: str) -> InputError:
     """Return the error for a file that is damaged."""
-    why = reason.splitlines()[0] if reason else "it breaks off"
+    why = reason.splitlines()[0] if reason else "it is truncated"
     return InputError(
         "unreadable-table",
         f"`{path}` cannot be read as a table: {why}",
-        "check that the file is whole",
+        "check that the file is complete",
         file=str(path),
     )

@@ -1,8 +1,7 @@
-"""Read what a kilowatt-hour weighs and costs, hour by hour.
+"""Read the hourly CO2 intensity and price of the grid.
 
-CSV with the columns `hour`, `co2_g_per_kwh` and, where known, `usd_per_kwh`. Hours follow
-each other from 0 on, and the curve repeats after the last. Lines that begin with `#` say
-where the figures come from and are passed over.
+CSV with the columns `hour`, `co2_g_per_kwh` and optionally `usd_per_kwh`. Hours count up from
+0, and the curve repeats after the last. Lines that start with `#` are comments.
 """
 
 from collections.abc import Mapping
@@ -19,7 +18,7 @@ REQUIRED = COLUMNS[:2]
 CO2_MAX = 5_000.0
 USD_MAX = 10.0
 HOURS_MAX = 10 * 8_784
-PER_MWH_HINT = "the unit is a kilowatt-hour: divide figures for a megawatt-hour by 1,000"
+PER_MWH_HINT = "values are per kilowatt-hour: divide values per megawatt-hour by 1,000"
 
 
 def read_intensity(path: Path) -> Intensity:
@@ -48,7 +47,7 @@ class _Table:
             self._read_header(cells, line)
         elif len(cells) > len(self.header):
             message = f"the row has {len(cells)} cells, but the header has {len(self.header)}"
-            self.bad.add("too-many-cells", message, "quote a cell that holds a comma", line)
+            self.bad.add("too-many-cells", message, "quote cells that contain a comma", line)
         else:
             padded = [*cells, *[""] * (len(self.header) - len(cells))]
             self._read_row(dict(zip(self.header, padded, strict=True)), line)
@@ -58,8 +57,8 @@ class _Table:
         if not self.co2:
             raise InputError(
                 "csv-header",
-                f"`{self.file}` tells of no hour",
-                f"begin with the line `{','.join(COLUMNS)}`, then give a row for each hour",
+                f"`{self.file}` has no rows",
+                f"start with the line `{','.join(COLUMNS)}`, then one row per hour",
                 file=self.file,
             )
         usd = curve_of(self.usd) if self.usd else None
@@ -73,14 +72,14 @@ class _Table:
         if missing:
             problem = f"has no column `{missing[0]}`"
         elif unknown:
-            problem = f"has a column `{unknown[0][:40]}`, which means nothing here"
+            problem = f"has a column `{unknown[0][:40]}`, which is unknown"
         elif len(dict.fromkeys(self.header)) < len(self.header):
-            problem = "names a column twice"
+            problem = "has a duplicate column"
         if problem:
             raise InputError(
                 "csv-header",
                 f"the header of `{self.file}` {problem}",
-                f"begin with the line `{','.join(COLUMNS)}`; the last column may be left out",
+                f"start with the line `{','.join(COLUMNS)}`; the last column is optional",
                 file=self.file,
                 line=line,
             )
@@ -89,11 +88,11 @@ class _Table:
         expected, self.hours = self.hours, self.hours + 1
         if _number(row["hour"]) != expected or expected >= HOURS_MAX:
             message = f"`hour` expects {expected}, got `{row['hour'][:40]}`"
-            hint = f"hours follow each other from 0 on, at most {HOURS_MAX:,} of them"
+            hint = f"hours count up from 0 without gaps, at most {HOURS_MAX:,}"
             self.bad.add("wrong-value", message, hint, line, "hour")
         self._read_value(row, "co2_g_per_kwh", 0.0, CO2_MAX, line)
         if "usd_per_kwh" in self.header:
-            # A day-ahead price can be below 0: somebody pays for being rid of the energy.
+            # Day-ahead prices can be negative.
             self._read_value(row, "usd_per_kwh", -USD_MAX, USD_MAX, line)
 
     def _read_value(
@@ -103,7 +102,7 @@ class _Table:
         if value is None or not least <= value <= most:
             message = f"`{name}` expects a number from {least:g} to {most:g}"
             said = f"{message}, got `{row[name][:40]}`"
-            hint = PER_MWH_HINT if value is not None and value > most else "write a bare number"
+            hint = PER_MWH_HINT if value is not None and value > most else "write a plain number"
             self.bad.add("wrong-value", said, hint, line, name)
         else:
             (self.co2 if name == "co2_g_per_kwh" else self.usd).append(value)

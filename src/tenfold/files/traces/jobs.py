@@ -1,8 +1,7 @@
-"""Read a table of jobs: the one documented schema, as CSV or Parquet.
+"""Read a job table in the documented schema, as CSV or Parquet.
 
-A table is checked by column and turned into jobs in one pass, because a simulation of
-100,000 jobs should not spend its time on reading them. One `Shape` object stands for all
-jobs that ask alike.
+A table is checked by column and turned into jobs in one pass, to keep reading 100,000 jobs
+fast. Jobs with the same request share one `Shape` object.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,7 +40,7 @@ def read_jobs(path: Path, *, default_team: str = "", fill: bool = False) -> JobT
     table = read_table(path, KNOWN_COLUMNS)
     columns = job_columns(table, fill=fill)
     if not table.rows:
-        raise InputError("no-jobs", f"`{path}` holds no job", "give it a row a job", file=str(path))
+        raise InputError("no-jobs", f"`{path}` has no jobs", "add one row per job", file=str(path))
     notes = column_notes(table)
     ids = _ids(columns, table.rows)
     if fill:
@@ -81,7 +80,7 @@ def _number_duplicates(ids: Sequence[str], notes: list[str]) -> Sequence[str]:
                 drawn[job] += 1
         numbered.append(name)
     repeated = len(ids) - len(drawn)
-    notes.append(f"{repeated:,} rows repeat an earlier job; they are numbered, as in `{ids[0]}#2`")
+    notes.append(f"{repeated:,} rows repeat a job id; they are renamed, for example `{ids[0]}#2`")
     return numbered
 
 

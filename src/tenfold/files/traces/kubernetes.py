@@ -1,8 +1,8 @@
-"""Read what Kubernetes remembers: Kueue's workloads, jobs or pods, as `kubectl -o json` prints.
+"""Read Kueue workloads, jobs or pods as `kubectl -o json` prints them.
 
-`kubectl get workloads.kueue.x-k8s.io -A -o json` says most: a workload stands from the moment
-it was asked for, also while it waits. Jobs say nearly as much. Pods of a suspended job are only
-made once it may run, so their waits are those of the scheduler alone.
+`kubectl get workloads.kueue.x-k8s.io -A -o json` is the best source: a workload exists from
+its submission, also while it waits. Jobs are almost as good. Pods of a suspended job are created
+only when it may run, so their wait covers only the scheduler.
 """
 
 import re
@@ -31,9 +31,9 @@ GANG_LABELS = (
     "batch.kubernetes.io/job-name",
     "job-name",
 )
-"""Pods that bear the same are members of one job."""
+"""Pods with the same value of one of these labels are members of one job."""
 GANG_WINDOW_S = 60.0
-"""Pods of one owner made within so long of the first are one gang; later ones a run anew."""
+"""Pods of one owner created within this time of the first are one gang; later ones a new run."""
 _TYPES = ("nvidia.com/gpu.product", "cloud.google.com/gke-accelerator")
 _MIG = re.compile(r"nvidia\.com/mig-([1-7])g\.")
 _MIG_SLICES = 7
@@ -66,9 +66,9 @@ def read_kubernetes(path: Path) -> JobTrace:
     if len(kinds) > 1 or (kinds and kinds[0] not in KINDS):
         raise InputError(
             "not-kubernetes-jobs",
-            f"`{file}` lists {', '.join(f'`{kind[:40]}`' for kind in kinds)}: one of "
-            f"{', '.join(KINDS)} can be read",
-            f"save it with `{COMMAND}`",
+            f"`{file}` contains {', '.join(f'`{kind[:40]}`' for kind in kinds)}, expected one of "
+            f"{', '.join(KINDS)}",
+            f"create it with `{COMMAND}`",
             file=file,
         )
     records = (
@@ -86,14 +86,16 @@ def _trace(records: Sequence[_JobRecord], kinds: Sequence[str], file: str) -> Jo
     now_s = max(moments, default=0.0)
     rows = [_trace_row(one, now_s, file) for one in records if one.span.started_s is not None]
     notes: list[str] = []
-    note_skipped(len(records) - len(rows), "they never began", notes)
+    note_skipped(len(records) - len(rows), "they never started", notes)
     requesting = [row for row in rows if row.gpus or row.cpus]
-    note_skipped(len(rows) - len(requesting), "they ask for neither GPUs nor CPUs", notes)
+    note_skipped(len(rows) - len(requesting), "they request neither GPUs nor CPUs", notes)
     running = sum(one.span.started_s is not None and one.span.ended_s is None for one in records)
     if running:
-        notes.append(f"{running:,} jobs still run; they count until the last moment of the file")
+        notes.append(
+            f"{running:,} jobs are still running: assumed to end at the last time in the file"
+        )
     if kinds == ["Pod"]:
-        notes.append("pods that were deleted are not in the file, and waits before a pod is made")
+        notes.append("deleted pods, and waits before a pod is created, are not in the file")
     if requesting:
         notes.append(f"time 0 is {timestamp_text(min(row.submit_s for row in requesting))}")
     return trace_of(requesting, notes, file)
@@ -231,7 +233,7 @@ def _created_at(item: Table, file: str) -> float:
         raise InputError(
             "missing-key",
             f"{_name(item)} in `{file}` has no `metadata.creationTimestamp`",
-            f"save the list whole, with `{COMMAND}`",
+            f"export the complete list with `{COMMAND}`",
             file=file,
             field="creationTimestamp",
         )

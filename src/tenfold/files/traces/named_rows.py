@@ -1,7 +1,7 @@
 """Rows of a public table by the names in its header, with the values they hold.
 
-A cell that cannot be read is counted as a fault of its line; the row then goes on with
-nothing in its place, so that one look finds all that is wrong with a file.
+A cell that cannot be read is counted as an error of its line and treated as empty, so that one
+pass finds all errors of a file.
 """
 
 from collections.abc import Iterator, Sequence
@@ -45,7 +45,9 @@ class NamedRow:
             value = NUMBER_MAX * 2
         if 0 <= value <= NUMBER_MAX:
             return value
-        self.fault("not-a-number", name, f"`{name}` holds `{cell[:40]}`, which is not an amount")
+        self.fault(
+            "not-a-number", name, f"`{name}` holds `{cell[:40]}`, which is not a valid amount"
+        )
         return None
 
     def time_s(self, name: str) -> float | None:
@@ -61,7 +63,7 @@ class NamedRow:
     def fault(self, code: str, field: str, message: str) -> None:
         """Count this row as one that cannot be used."""
         if not self.is_bad:
-            self._errors.add(code, message, "mend the row, or leave it out", self.line, field)
+            self._errors.add(code, message, "fix or remove the row", self.line, field)
         self.is_bad = True
 
 
@@ -82,7 +84,7 @@ def named_rows(
             continue
         if len(cells) > len(header) and any(cells[len(header) :]):
             message = f"the row has {len(cells)} cells, but there are {len(header)} columns"
-            errors.add("too-many-cells", message, "quote a cell that holds a comma", line)
+            errors.add("too-many-cells", message, "quote cells that contain a comma", line)
             continue
         yield NamedRow(line, dict(zip(header, cells, strict=False)), errors)
 
@@ -109,7 +111,7 @@ def _check_needed(path: Path, header: Sequence[str], needed: Sequence[str], line
             raise InputError(
                 "missing-column",
                 f"`{path}` has no column `{name}`",
-                f"such a trace has {', '.join(needed)}",
+                f"required columns: {', '.join(needed)}",
                 file=str(path),
                 line=line,
                 field=name,

@@ -1,8 +1,8 @@
-"""Read a trace of node faults: the public InfiniteHBD JSON, or a table of our own.
+"""Read a trace of node faults: InfiniteHBD JSON, or CSV.
 
 JSON is a list of events `{"node_id", "event_time", "event_type", "fault_type"}` with times
 in days and the types `fault_start` and `fault_end`. CSV has the columns `node`, `start_s`
-and `end_s`, and may have `cause`; an empty `end_s` means that the node stayed away.
+and `end_s`, and optionally `cause`; an empty `end_s` means that the node did not come back.
 """
 
 import csv
@@ -30,8 +30,8 @@ def read_fault_trace(path: Path) -> FaultTrace:
     if suffix not in (".json", ".csv"):
         raise InputError(
             "unknown-suffix",
-            f"`{path}` ends in neither .json nor .csv",
-            f"a fault trace is InfiniteHBD's JSON, or CSV with {', '.join(COLUMNS)}",
+            f"`{path}` must end in .json or .csv",
+            f"a fault trace is InfiniteHBD JSON, or CSV with {', '.join(COLUMNS)}",
             file=str(path),
         )
     text = decode(read_bytes(path, SIZE_MAX_BYTES), path)
@@ -76,8 +76,8 @@ class _Rows:
         if not faults:
             raise InputError(
                 "no-faults",
-                f"`{self.file}` tells of no fault",
-                "leave it out, or use `--failures none`",
+                f"`{self.file}` has no faults",
+                "use `--failures none` instead",
                 file=self.file,
             )
         return FaultTrace(file=self.file, faults=tuple(faults), span_s=self.last_s)
@@ -88,7 +88,7 @@ def _read_json(text: str, rows: _Rows) -> None:
         events = cast(object, msgspec.json.decode(text))
     except (msgspec.DecodeError, RecursionError) as error:
         raise InputError(
-            "not-json", f"`{rows.file}` is not JSON: {error}", "mend it first", file=rows.file
+            "not-json", f"`{rows.file}` is not JSON: {error}", "fix the file", file=rows.file
         ) from None
     if not isinstance(events, list):
         raise InputError(
@@ -106,15 +106,17 @@ def _read_event(event: object, number: int, rows: _Rows) -> None:
     node, kind, at = fields.get("node_id"), fields.get("event_type"), fields.get("event_time")
     time_s = _seconds(at, DAY_S)
     if not isinstance(node, str) or not node or kind not in ("fault_start", "fault_end"):
-        message = f"event {number} lacks a `node_id`, or is no `fault_start` or `fault_end`"
+        message = f"event {number} has no `node_id`, or is not a `fault_start` or `fault_end`"
         rows.bad.add("wrong-value", message, "write both as text", None, "event_type")
     elif time_s is None:
         message = f"event {number} has the `event_time` `{at}`"
-        rows.bad.add("wrong-value", message, "write days from 0 on", None, "event_time")
+        rows.bad.add(
+            "wrong-value", message, "write days since the start of the trace", None, "event_time"
+        )
     elif kind == "fault_start":
         rows.add(node, time_s, None, _cause(fields.get("fault_type")))
     elif not rows.close(node, time_s):
-        message = f"event {number} ends a fault of `{node}` that has not begun"
+        message = f"event {number} ends a fault of `{node}` that has not started"
         rows.bad.add("end-without-start", message, "order the events by time", None, "node_id")
 
 
@@ -152,7 +154,7 @@ def _read_csv(text: str, rows: _Rows) -> None:
         raise InputError(
             "syntax",
             f"`{rows.file}` is not CSV: {error}",
-            "put quotes around a cell that holds commas, quotes or line ends",
+            "quote cells that contain commas, quotes or line breaks",
             file=rows.file,
             line=reader.line_num,
         ) from None
@@ -165,7 +167,7 @@ def _header(cells: list[str], line: int, file: str) -> list[str]:
         raise InputError(
             "csv-header",
             f"the header of `{file}` has no column `{missing[0]}`",
-            f"begin with the line `{','.join(COLUMNS)}`",
+            f"start with the line `{','.join(COLUMNS)}`",
             file=file,
             line=line,
         )
@@ -176,13 +178,13 @@ def _read_row(row: dict[str, str], line: int, rows: _Rows) -> None:
     node, start, end = row.get("node", ""), row.get("start_s", ""), row.get("end_s", "")
     start_s, end_s = _seconds(start, 1.0), _seconds(end, 1.0)
     if not node:
-        rows.bad.add("wrong-value", "the row names no node", "fill `node`", line, "node")
+        rows.bad.add("wrong-value", "the row has no node", "fill in `node`", line, "node")
     elif start_s is None or (end_s is None and end):
         field, fields = ("start_s", start) if start_s is None else ("end_s", end)
-        message = f"`{field}` expects seconds from 0 on, got `{fields[:40]}`"
-        rows.bad.add("wrong-value", message, "write a bare number", line, field)
+        message = f"`{field}` expects seconds since the start, got `{fields[:40]}`"
+        rows.bad.add("wrong-value", message, "write a plain number", line, field)
     elif end_s is not None and end_s < start_s:
         message = f"the fault of `{node}` ends at {end_s:g} s, before it starts at {start_s:g} s"
-        rows.bad.add("end-before-start", message, "swap or mend the two", line, "end_s")
+        rows.bad.add("end-before-start", message, "fix the two times", line, "end_s")
     else:
         rows.add(node, start_s, end_s, row.get("cause", ""))

@@ -1,9 +1,9 @@
-"""Read what Slurm accounted for: `sacct --parsable2`, with the header.
+"""Read Slurm accounting: `sacct --parsable2`, with the header.
 
-Asked for with, say, `sacct --allusers --allocations --parsable2 --starttime 2026-01-01
+For example `sacct --allusers --allocations --parsable2 --starttime 2026-01-01
 --format=JobID,User,Account,QOS,State,Submit,Start,End,ElapsedRaw,TimelimitRaw,ReqTRES,
-AllocTRES,NNodes,Priority`. Steps are passed over. A job that still runs counts with the
-time it has run so far; one that never began is left out.
+AllocTRES,NNodes,Priority`. Steps are skipped. A running job counts with the time it has
+run so far; a job that never started is skipped.
 """
 
 import re
@@ -36,9 +36,9 @@ def read_sacct(path: Path) -> JobTrace:
         running += made.status.lower() == "running"
     errors.raise_if_any()
     notes: list[str] = []
-    note_skipped(never_started, "they never began", notes)
+    note_skipped(never_started, "they never started", notes)
     if running:
-        notes.append(f"{running:,} jobs still run; they count with the time they have run so far")
+        notes.append(f"{running:,} jobs are still running; they count with their run time so far")
     if rows:
         notes.append(f"time 0 is {timestamp_text(min(row.submit_s for row in rows))}")
     return trace_of(rows, notes, str(path))
@@ -72,7 +72,7 @@ def _row(row: NamedRow, job_id: str) -> TraceRow | None:
         team=row.text("Account"),
         user=row.text("User"),
         qos=row.text("QOS"),
-        # A cancelled job carries who did it: `CANCELLED by 1000`.
+        # The state of a cancelled job names who did it: `CANCELLED by 1000`.
         status=row.text("State").partition(" ")[0],
         limit_s=limit_s,
         priority=int(priority),
@@ -120,7 +120,7 @@ def _resources(row: NamedRow, name: str) -> dict[str, float]:
             continue
         match = _SIZE.match(amount)
         if match is None:
-            row.fault("wrong-value", name, f"`{name}` holds `{part[:40]}`, which tells no amount")
+            row.fault("wrong-value", name, f"`{name}` holds `{part[:40]}`, which is not an amount")
             continue
         found[kind] = float(match[1]) * (_GIB[match[2]] if kind == "mem" else 1.0)
     return found

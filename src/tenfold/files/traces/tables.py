@@ -44,7 +44,7 @@ def read_table(path: Path, wanted: Sequence[str]) -> Table:
     if not name.endswith(SUFFIXES):
         raise InputError(
             "unknown-suffix",
-            f"`{path}` is not a table by its name",
+            f"unsupported file type `{path}`",
             f"give a file that ends in {', '.join(SUFFIXES)}",
             file=str(path),
         )

@@ -1,4 +1,4 @@
-"""What is wrong with the terms of a row: each fault as a column, a code, a sentence and a hint."""
+"""Problems with the terms of a row, each with column, code, message and hint."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import get_args
@@ -18,7 +18,7 @@ SPREAD_MODES: tuple[str, ...] = get_args(TopologyMode)
 
 
 class TermChecks:
-    """Looks at the terms of one row after another, and at who comes after whom."""
+    """Checks the terms of each row, and dependencies between rows."""
 
     def __init__(self, columns: TermColumns, ids: Sequence[str]) -> None:
         self._columns = columns
@@ -36,8 +36,13 @@ class TermChecks:
         """Yield what is wrong with the terms of a row that asks for so many GPUs."""
         for name, cells in self._columns.numbers().items():
             if row in cells.bad:
-                shown = f"`{name}` holds `{cells.bad[row][:40]}`, which is not a number of use"
-                yield name, "not-a-number", shown, "write a bare number: the column names the unit"
+                shown = f"`{name}` holds `{cells.bad[row][:40]}`, which is not a valid number"
+                yield (
+                    name,
+                    "not-a-number",
+                    shown,
+                    "write a plain number; the unit is in the column name",
+                )
         yield from self._words(row)
         yield from self._amounts(row)
         yield from self._elastic(row, gpus_milli, per_node_milli)
@@ -63,27 +68,32 @@ class TermChecks:
             word = cell(cells, row)
             if word is None or (word.lower() if YES[0] in words else word) in words:
                 continue
-            shown = f"`{name}` is `{word[:40]}`, which means nothing"
+            shown = f"`{name}` has the unknown value `{word[:40]}`"
             known = ("yes", "no") if YES[0] in words else words
-            yield name, "wrong-value", shown, f"write one of {', '.join(known)}"
+            yield name, "wrong-value", shown, f"use one of {', '.join(known)}"
 
     def _amounts(self, row: int) -> Iterator[Problem]:
         columns = self._columns
         every, busy = cell(columns.checkpoint_every_ms, row), cell(columns.busy_ms, row)
         if every is not None and every <= 0:
-            shown = f"`checkpoint_every_s` is {_shown(every)}, which is no time between saves"
-            yield "checkpoint_every_s", "wrong-value", shown, "leave it empty: it saves when told"
+            shown = f"`checkpoint_every_s` is {_shown(every)}, but must be positive"
+            yield (
+                "checkpoint_every_s",
+                "wrong-value",
+                shown,
+                "leave it empty to save only when asked to stop",
+            )
         if busy is not None and busy < 0:
-            shown = f"`busy_s` is {_shown(busy)}, which is less than none"
-            yield "busy_s", "wrong-value", shown, "leave it empty: it is in use to its end"
+            shown = f"`busy_s` is {_shown(busy)}, but must not be negative"
+            yield "busy_s", "wrong-value", shown, "leave it empty if the session is used to its end"
 
     def _elastic(self, row: int, gpus_milli: int, per_node_milli: int | None) -> Iterator[Problem]:
         if not self.is_elastic(row):
             return
         least, most = cell(self._columns.least_milli, row), cell(self._columns.most_milli, row)
-        hint = "an elastic job has at least `least_gpus` and at most `most_gpus`, both whole"
+        hint = "`least_gpus` and `most_gpus` are whole numbers on either side of `gpus`"
         if gpus_milli < WHOLE:
-            shown = f"a job of {_shown(gpus_milli)} GPUs cannot be elastic"
+            shown = f"a job with {_shown(gpus_milli)} GPUs cannot be elastic"
             yield "least_gpus", "wrong-value", shown, "leave `least_gpus` and `most_gpus` empty"
             return
         for name, value in (("least_gpus", least), ("most_gpus", most)):
@@ -99,10 +109,10 @@ class TermChecks:
                     "write a multiple of `gpus_per_node`",
                 )
         if least is not None and least > gpus_milli:
-            shown = f"`least_gpus` is {_shown(least)}, more than the {_shown(gpus_milli)} asked for"
+            shown = f"`least_gpus` is {_shown(least)}, more than `gpus` ({_shown(gpus_milli)})"
             yield "least_gpus", "wrong-value", shown, hint
         if most is not None and most < gpus_milli:
-            shown = f"`most_gpus` is {_shown(most)}, less than the {_shown(gpus_milli)} asked for"
+            shown = f"`most_gpus` is {_shown(most)}, less than `gpus` ({_shown(gpus_milli)})"
             yield "most_gpus", "wrong-value", shown, hint
 
     def _array(self, row: int) -> Iterator[Problem]:
@@ -110,45 +120,45 @@ class TermChecks:
         most = cell(self._columns.array_most_milli, row)
         if most is not None and (most < 0 or most % WHOLE):
             shown = f"`array_most` is {_shown(most)}, not a whole number of members"
-            yield "array_most", "wrong-value", shown, "leave it empty: all may run at once"
+            yield "array_most", "wrong-value", shown, "leave it empty to allow all at once"
         if count is None:
             return
         if count < WHOLE or count % WHOLE or count > ARRAY_MAX * WHOLE:
-            shown = f"`array` is {_shown(count)}, not a number of members up to {ARRAY_MAX:,}"
-            yield "array", "wrong-value", shown, "leave it empty for a job that is no array"
+            shown = f"`array` is {_shown(count)}, not a number from 1 to {ARRAY_MAX:,}"
+            yield "array", "wrong-value", shown, "leave it empty if the job is not an array"
             return
         job_id = self._ids[row]
         duplicate = next(
             (one for one in members(job_id, count // WHOLE) if one in self._job_ids), None
         )
         if duplicate is not None:
-            shown = f"array `{job_id}` has a member `{duplicate}`, which is a job of its own too"
-            yield "job_id", "duplicate-name", shown, "give each job a name of its own"
+            shown = f"array `{job_id}` has a member `{duplicate}`, which is also a separate job"
+            yield "job_id", "duplicate-name", shown, "give each job a unique id"
 
     def _order(self, row: int) -> Iterator[Problem]:
-        hint = "name jobs of this table, joined by `;`"
+        hint = "use job ids of this table, separated by `;`"
         for name in names(self._columns.after, row):
             if name not in self._known:
-                shown = f"`after` names `{name[:40]}`, which is no job of this table"
+                shown = f"`after` names `{name[:40]}`, which is not in this table"
                 yield "after", "wrong-value", shown, hint
         if self._ids[row] in self._in_cycle:
-            shown = f"job `{self._ids[row]}` would never start: `after` leads in a circle"
-            yield "after", "wrong-value", shown, "let one of them come first"
+            shown = f"job `{self._ids[row]}` can never start: its `after` dependencies form a cycle"
+            yield "after", "wrong-value", shown, "remove one dependency of the cycle"
 
 
 def elastic_request_problem(
     elastic: bool, cpus: float | None, memory_gib: float | None
 ) -> Problem | None:
-    """Return what is wrong with an elastic job that asks for more than GPUs."""
+    """Return the problem of an elastic job that requests CPUs or memory."""
     if not elastic or not (cpus or memory_gib):
         return None
     field = "cpus" if cpus else "mem_gib"
-    shown = f"an elastic job asks for `{field}`, which would not follow its GPUs"
-    return field, "wrong-value", shown, f"leave `{field}` empty, or `least_gpus` and `most_gpus`"
+    shown = f"an elastic job cannot request `{field}`"
+    return field, "wrong-value", shown, f"clear `{field}`, or `least_gpus` and `most_gpus`"
 
 
 def _dependencies(columns: TermColumns, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return whom each job comes after, a member of an array counting as the array."""
+    """Return the dependencies of each job; a member of an array counts as the array."""
     if columns.after is None:
         return {}
     arrays = array_sizes(columns, ids)
@@ -163,7 +173,7 @@ def _dependencies(columns: TermColumns, ids: Sequence[str]) -> dict[str, tuple[s
 
 
 def _jobs_in_cycles(dependencies: Mapping[str, Sequence[str]]) -> frozenset[str]:
-    """Return the jobs that come after themselves, or after some that do."""
+    """Return the jobs that depend on themselves, directly or not."""
     remaining = {
         job_id: [one for one in found if one in dependencies]
         for job_id, found in dependencies.items()

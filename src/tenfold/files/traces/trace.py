@@ -32,7 +32,7 @@ NO_STARTS: Mapping[JobId, Millis] = {}
 
 
 class JobTrace(NamedTuple):
-    """Jobs by time of submission, and what their reader should know.
+    """Jobs by time of submission, with notes for the user.
 
     `statuses` says how jobs ended where the source tells: `completed`, `failed`,
     `cancelled`, `timeout`, or the source's own word in lower case. `starts_ms` says when
@@ -70,8 +70,8 @@ def trace_of(rows: Sequence[TraceRow], notes: list[str], file: str) -> JobTrace:
     if not rows:
         raise InputError(
             "no-jobs",
-            f"`{file}` holds no job that ran" + (f" ({'; '.join(notes)})" if notes else ""),
-            "check that it is the file of jobs, and not cut off",
+            f"`{file}` has no jobs that ran" + (f" ({'; '.join(notes)})" if notes else ""),
+            "check that it is the right file, and complete",
             file=file,
         )
     rows = _number_duplicates(rows, notes)
@@ -105,7 +105,7 @@ def valid_starts(
         del starts_ms[job_id]
     if early:
         jobs_start = "1 job starts" if len(early) == 1 else f"{len(early):,} jobs start"
-        notes.append(f"{jobs_start} before being submitted; when is taken as not known")
+        notes.append(f"{jobs_start} before submission; these start times are ignored")
     return starts_ms
 
 
@@ -120,11 +120,11 @@ def note_skipped(count: int, why: str, notes: list[str]) -> None:
     """Note how many jobs are not in the trace, where there are any."""
     if count:
         jobs = "1 job is" if count == 1 else f"{count:,} jobs are"
-        notes.append(f"{jobs} left out: {why}")
+        notes.append(f"{jobs} skipped: {why}")
 
 
 def _number_duplicates(rows: Sequence[TraceRow], notes: list[str]) -> Sequence[TraceRow]:
-    """Number the runs of a job that stands more than once: one that was put back in the queue."""
+    """Rename repeated jobs, such as requeued ones."""
     seen: dict[str, int] = {}
     numbered: list[TraceRow] = []
     for row in rows:
@@ -132,7 +132,9 @@ def _number_duplicates(rows: Sequence[TraceRow], notes: list[str]) -> Sequence[T
         numbered.append(row if again == 1 else row._replace(job_id=f"{row.job_id}#{again}"))
     repeated = len(rows) - len(seen)
     if repeated:
-        notes.append(f"{repeated:,} rows repeat a job; they are numbered, as in `7#2`")
+        notes.append(
+            f"{repeated:,} rows repeat a job id, as requeued jobs do; renamed, for example `7#2`"
+        )
     return numbered
 
 

@@ -1,4 +1,4 @@
-"""Write a trace as a job table, CSV or Parquet by suffix: whole, or not at all."""
+"""Write a trace as a job table, CSV or Parquet by suffix, atomically."""
 
 import csv
 import gzip
@@ -25,8 +25,8 @@ def write_jobs(path: Path, trace: JobTrace, *, force: bool = False) -> None:
     if not path.name.lower().endswith(SUFFIXES):
         raise InputError(
             "unknown-suffix",
-            f"`{path}` does not say how the jobs shall be written",
-            f"name a file that ends in {', '.join(SUFFIXES)}",
+            f"unsupported file type `{path}`",
+            f"use a file name that ends in {', '.join(SUFFIXES)}",
             file=str(path),
         )
     columns = _columns(trace)

@@ -1,4 +1,4 @@
-"""Policies side by side as a page: a scorecard, and charts laid over each other."""
+"""HTML page that compares policies: a scorecard and overlaid charts."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,14 +8,14 @@ from tenfold.report.charts.runs import TimeSeries, count_over_time, share_over_t
 from tenfold.report.pages.html import Section, charts_html, list_html, page, prose_html, table_html
 
 FOOT = (
-    "Simulations by Tenfold: the same jobs, fleets, policies and seeds give the same page. "
+    "Simulated by Tenfold. The same jobs, fleets, policies and seeds give the same page. "
     "A star marks the best policy."
 )
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 
 
 class Overlay(Struct, frozen=True, kw_only=True):
-    """Policies with the same jobs on the same fleet; charts are by policy."""
+    """Policies with the same jobs on the same fleet; charts have one line per policy."""
 
     title: str
     table: Table
@@ -27,7 +27,7 @@ class Overlay(Struct, frozen=True, kw_only=True):
 
 
 class ComparePage(Struct, frozen=True, kw_only=True):
-    """What the page of a comparison shows."""
+    """Content of the page."""
 
     title: str
     lead: str
@@ -40,28 +40,28 @@ def compare_report(compared: ComparePage) -> str:
     """Return the page of a comparison."""
     sections = [Section(one.title, _body(one)) for one in compared.overlays]
     if compared.failed:
-        sections.append(Section("Runs that failed", list_html(compared.failed)))
+        sections.append(Section("Failed runs", list_html(compared.failed)))
     if compared.notes:
         sections.append(Section("Notes", list_html(compared.notes)))
     return page(compared.title, sections, lead=compared.lead, foot=FOOT)
 
 
 def _body(one: Overlay) -> str:
-    """Return tables and charts; curves are those of the first seed."""
+    """Return tables and charts; the curves show the first seed."""
     parts = [_table(one.table)]
     if one.scores[1]:
         parts += [
-            prose_html("Scorecard: the baseline before, the others after, with the change."),
+            prose_html("Scorecard: change of each policy relative to the baseline."),
             _table(one.scores),
         ]
     if one.allocated:
-        below = "times below 1 s are drawn at 1 s"
+        below = "log scale from 1 s"
         parts.append(
             charts_html(
                 share_over_time("GPUs allocated", one.allocated),
-                count_over_time("Jobs that wait", "jobs", one.waiting),
-                times_chart("How long jobs waited", below, one.waits_s),
-                times_chart("How long jobs took", "from submission to end", one.jcts_s),
+                count_over_time("Jobs waiting", "jobs", one.waiting),
+                times_chart("Wait", below, one.waits_s),
+                times_chart("Job completion time", "from submission to end", one.jcts_s),
             )
         )
     return "".join(parts)

@@ -1,4 +1,4 @@
-"""A page on nodes down at once: what a law gives beside plain chance of the same mean."""
+"""HTML page on nodes down at once, with independent failures for comparison."""
 
 from collections.abc import Sequence
 
@@ -20,16 +20,18 @@ def failures_report(
     tables: Sequence[tuple[str, Table]],
     assumed: Sequence[str],
 ) -> str:
-    """Return the page: two curves, the tables, and what rests on assumptions."""
+    """Return the page: two curves, the tables, and the assumptions."""
     counts = range(len(time_shares))
     plainly = [poisson_share(mean, number) for number in counts]
-    down = Axis(title="nodes down at once, or more", from_zero=True, label=plain)
-    part = Axis(title="share of the time", from_zero=True, most=1.0, label=percent)
+    down = Axis(title="at least this many nodes down", from_zero=True, label=plain)
+    part = Axis(title="share of time", from_zero=True, most=1.0, label=percent)
     series = [
         Series(name="simulated", points=_beyond(time_shares), dots=False),
-        Series(name="if faults came alone", points=_beyond(plainly), dots=False, dashed=True),
+        Series(
+            name="if failures were independent", points=_beyond(plainly), dots=False, dashed=True
+        ),
     ]
-    chart = line_chart(Card(title="How much of the time so many are down"), series, down, part)
+    chart = line_chart(Card(title="Time with at least this many nodes down"), series, down, part)
     sections = [
         Section("Nodes down at once", charts_html(chart)),
         *(
@@ -39,8 +41,10 @@ def failures_report(
         ),
     ]
     if assumed:
-        words = [f"`{field}` is an assumption: state your own in a facts file" for field in assumed]
-        sections.append(Section("Assumed", list_html(words)))
+        words = [
+            f"`{field}` is an assumption; set your own value in a facts file" for field in assumed
+        ]
+        sections.append(Section("Assumptions", list_html(words)))
     return page(title, sections, lead=lead)
 
 

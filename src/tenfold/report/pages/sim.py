@@ -1,4 +1,4 @@
-"""A simulated run as a page: what came of it, over time, by job, by rack and by team."""
+"""HTML page of a simulated run: results, over time, by job, by rack and by team."""
 
 from collections.abc import Sequence
 
@@ -23,12 +23,12 @@ from tenfold.report.pages.html import (
     tiles_html,
 )
 
-FOOT = "A simulation by Tenfold: the same jobs, fleet, policy and seed give the same page."
+FOOT = "Simulated by Tenfold. The same jobs, fleet, policy and seed give the same page."
 WIDE = 1000
 
 
 class RunPage(Struct, frozen=True, kw_only=True):
-    """What the page of a run shows. Curves are over seconds since the first submission."""
+    """Content of the page. Curves are over seconds since the first submission."""
 
     title: str
     lead: str
@@ -57,23 +57,23 @@ def sim_report(run: RunPage) -> str:
     ]
     if any(value for _, value in run.down):
         over_time.append(count_over_time("Nodes down", "nodes", {"down": run.down}))
-    below = "times below 1 s are drawn at 1 s"
+    below = "log scale from 1 s"
     by_job = [
-        times_chart("How long jobs waited", below, {"wait": run.waits_s}),
-        times_chart("How long jobs took", "from submission to end", {"completion": run.jcts_s}),
+        times_chart("Wait", below, {"wait": run.waits_s}),
+        times_chart("Job completion time", "from submission to end", {"completion": run.jcts_s}),
     ]
     columns, rows = run.teams
     sections = [
-        Section("What came of it", pairs_html(run.figures)),
+        Section("Results", pairs_html(run.figures)),
         Section("Over time", charts_html(*over_time)),
-        Section("Job by job", charts_html(*by_job)),
+        Section("By job", charts_html(*by_job)),
         Section("By rack", charts_html(_gantt(run))),
     ]
     if rows:
         heads = [column.lstrip(">") for column in columns]
         sections.append(Section("By team", table_html(heads, rows)))
     if run.assumed:
-        sections.append(Section("What was assumed", list_html(run.assumed)))
+        sections.append(Section("Assumptions", list_html(run.assumed)))
     return page(run.title, sections, lead=run.lead, top_html=tiles_html(run.tiles), foot=FOOT)
 
 
@@ -91,5 +91,5 @@ def _gantt(run: RunPage) -> str:
         )
         for bar in run.bars
     ]
-    card = Card(title="What ran where, by team", subtitle=run.shown, width=WIDE)
+    card = Card(title="Jobs on nodes, by team", subtitle=run.shown, width=WIDE)
     return gantt(card, run.rows, scaled, unit.axis())

@@ -1,7 +1,7 @@
-"""Play a recorded fault trace on the nodes of a fleet.
+"""Replay a recorded fault trace on the nodes of a fleet.
 
-Names that match are themselves. Where none does, nodes of the trace become nodes of the
-fleet in order, and start over where the fleet is smaller.
+Nodes are matched by name. If no name matches, nodes of the trace are mapped to nodes of the
+fleet in order, several to one if the fleet is smaller.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from tenfold.model.units import SECOND, Millis
 def replay_faults(
     trace: FaultTrace, nodes: Sequence[Node], horizon_ms: Millis
 ) -> tuple[Iterator[Fault], list[str]]:
-    """Return the faults of a trace on these nodes in order of time, and what was supposed."""
+    """Return the faults of a trace on these nodes in order of time, and notes on assumptions."""
     if not nodes:
         return iter(()), []
     mapping, notes = _node_mapping(trace, nodes)
@@ -28,17 +28,19 @@ def _node_mapping(trace: FaultTrace, nodes: Sequence[Node]) -> tuple[dict[str, N
     matching = [name for name in names if name in known]
     if matching:
         missing = len(names) - len(matching)
-        note = f"{missing} of {len(names)} nodes of the trace are not in the fleet: left out"
+        note = f"{missing} of {len(names)} nodes of the trace are not in the fleet and are skipped"
         return {name: known[name] for name in matching}, [note] if missing else []
     mapping = {name: nodes[place % len(nodes)].id for place, name in enumerate(names)}
-    notes = [f"no node of the trace is in the fleet: its {len(names)} nodes are taken in order"]
+    notes = [f"no node name matches: the {len(names)} nodes of the trace are mapped in order"]
     if len(names) > len(nodes):
-        notes.append(f"the fleet has only {len(nodes)} nodes: some stand for several of the trace")
+        notes.append(
+            f"the fleet has only {len(nodes)} nodes: several nodes of the trace map to one"
+        )
     return mapping, notes
 
 
 def _replayed(trace: FaultTrace, mapping: dict[str, NodeId], horizon_ms: Millis) -> Iterator[Fault]:
-    """Yield faults; what begins while the node is down makes it stay down longer."""
+    """Yield faults; a fault that starts while the node is down extends the outage."""
     open_faults: dict[NodeId, Fault] = {}
     merged: list[Fault] = []
     for row in trace.faults:

@@ -192,9 +192,9 @@ class _WorkloadSampler:
             if jobs > _JOBS_MAX:
                 raise InputError(
                     "too-many-jobs",
-                    f"{self.demand.load:g} of {self.gpus:,} gpus takes more than {_JOBS_MAX:,} "
-                    f"jobs of workload `{self.mix.name}`",
-                    "ask for fewer days or less load, or use a workload of longer jobs",
+                    f"load {self.demand.load:g} on {self.gpus:,} GPUs needs more than "
+                    f"{_JOBS_MAX:,} jobs of workload `{self.mix.name}`",
+                    "reduce `--days` or `--load`, or use a workload with longer jobs",
                 )
         return made
 
@@ -284,12 +284,12 @@ def _sizes_that_fit(
     most = min(whole, max_gpus if max_gpus is not None else max(whole / 2, max(usable, default=0)))
     sizes = [size for size in mix.sizes if size.part > 0 and size.gpus <= most]
     if not sizes:
-        scope = f"team `{team.name}` may use" if team.name else "the fleet has"
+        scope = f"team `{team.name}` may use" if team.name else "the fleet allows"
         smallest = min(size.gpus for size in mix.sizes)
         raise InputError(
             "no-size-fits",
-            f"workload `{mix.name}` has jobs of {smallest:g} gpus and more, "
-            f"but {scope} {most:g} at once",
-            "choose a workload of smaller jobs, or raise `--gpus-most`",
+            f"the smallest jobs of workload `{mix.name}` need {smallest:g} GPUs, "
+            f"but {scope} only {most:g}",
+            "use a workload with smaller jobs, or raise `--max-gpus`",
         )
     return sizes

@@ -1,20 +1,20 @@
-"""What a bench says: our figures beside published ones, and what each of them includes."""
+"""Result of a scale test: our figures, the published ones, and what each includes."""
 
 from msgspec import Struct
 
 
 class Figure(Struct, frozen=True, kw_only=True):
-    """One figure of ours, and theirs where they publish it."""
+    """One figure of ours, and the published one if there is one."""
 
     name: str
     ours: float
     unit: str
     theirs: tuple[float, ...] = ()
-    """One figure, or the lowest and the highest; none where nothing comparable is published."""
+    """One figure, or the lowest and the highest; empty if nothing comparable is published."""
 
 
 class Bench(Struct, frozen=True, kw_only=True):
-    """A public scale scenario, run."""
+    """Result of a public scale test."""
 
     name: str
     title: str
@@ -22,9 +22,9 @@ class Bench(Struct, frozen=True, kw_only=True):
     ours_include: str
     theirs_include: str
     theirs_from: str
-    """Where their figures are published."""
+    """Source of the published figures."""
     notes: tuple[str, ...] = ()
-    """What differs between the two beyond that."""
+    """Other differences between the two."""
 
     def ours(self, name: str) -> float:
         """Return one of our figures by its name."""

@@ -1,4 +1,4 @@
-"""KAI's scale tests run through the same loop; what is timed is the deciding."""
+"""KAI's scale tests in the simulator; only the decisions are timed."""
 
 from collections.abc import Callable, Sequence
 
@@ -35,28 +35,29 @@ from tenfold.study.bench.kai_loads import (
 )
 from tenfold.study.bench.timed import Cycle, LivelockGuard, TimedDecider
 
-OURS = "the decision core in this process, CPU time; jobs are records and nothing is launched"
-THEIRS = "an API server, pod creation, the scheduler and binding on simulated nodes, on the wall"
+OURS = "CPU time of the scheduling decisions in this process; nothing is launched"
+THEIRS = "wall-clock time of API server, pod creation, scheduler and binding on simulated nodes"
 SOURCE = "kai-scheduler/KAI-Scheduler, docs/scale-tests/example-results.json"
 CORE = (
-    "core alone, theirs: 2.2 s of snapshot and 0.18 to 0.29 s of actions a cycle at 4,000 nodes "
-    "(KAI issue 315); kube-scheduler places 1,147 pods a second, YuniKorn 410"
+    "published figures for the core alone: KAI takes 2.2 s per snapshot and 0.18 to 0.29 s for the "
+    "actions of a cycle at 4,000 nodes (KAI issue 315); kube-scheduler places 1,147 pods/s, "
+    "YuniKorn 410"
 )
 MS = 1_000
 
 
 def kai_fill() -> Bench:
-    """Fill 500 nodes with 4,000 jobs of one GPU that all wait at once."""
+    """Fill 500 nodes with 4,000 single-GPU jobs that are all pending."""
     gpus = NODES * GPUS_PER_NODE
     jobs = fillers(gpus, OWNER)
     cycles, result, cpu_s = _timed(flat_nodes(NODES), jobs, governance_of(0, gpus))
     deciding_s = sum(each.cpu_s for each in cycles if each.at_ms == 0)
     return _bench(
         "kai-fill",
-        f"{gpus:,} jobs of 1 GPU on {NODES} nodes of {GPUS_PER_NODE}",
+        f"{gpus:,} single-GPU jobs on {NODES} nodes with {GPUS_PER_NODE} GPUs",
         (
-            Figure(name="to decide all", ours=deciding_s * MS, unit="ms", theirs=(398_000.0,)),
-            Figure(name="placed a second", ours=_started(cycles) / deciding_s, unit="/s"),
+            Figure(name="time to decide all", ours=deciding_s * MS, unit="ms", theirs=(398_000.0,)),
+            Figure(name="placed per second", ours=_started(cycles) / deciding_s, unit="/s"),
             Figure(name="jobs started", ours=len(result.meters.ends), unit=""),
             Figure(name="CPU time to simulate", ours=cpu_s, unit="s"),
         ),
@@ -69,17 +70,17 @@ def kai_gang() -> Bench:
     deciding_s = sum(each.cpu_s for each in cycles if each.at_ms == 0)
     return _bench(
         "kai-gang",
-        f"one gang of {SPREAD_PODS} pods on {SPREAD_PODS} nodes with three levels",
+        f"one gang of {SPREAD_PODS} pods on {SPREAD_PODS} nodes with three topology levels",
         (
-            Figure(name="to decide", ours=deciding_s * MS, unit="ms", theirs=(48_700.0,)),
+            Figure(name="time to decide", ours=deciding_s * MS, unit="ms", theirs=(48_700.0,)),
             Figure(name="jobs started", ours=len(result.meters.ends), unit=""),
         ),
-        "each pod has a node of its own; theirs may share one",
+        "each pod gets its own node here; in the published test pods may share one",
     )
 
 
 def kai_unschedulable() -> Bench:
-    """Tell a ten-pod job that one GPU too few may be taken back for it."""
+    """Report a ten-pod job as unschedulable: one GPU too few can be reclaimed for it."""
     gpus, wanted = NODES * GPUS_PER_NODE, GANG_PODS * GPUS_PER_NODE
     jobs = [*fillers(gpus), blocked_filler(gpus), *late_gangs(1, GPUS_PER_NODE, gpus + 1)]
     govern = governance_of(gpus - wanted + 1, wanted)
@@ -89,19 +90,24 @@ def kai_unschedulable() -> Bench:
     no_s = deciding_s + reason_timer.reason_s
     return _bench(
         "kai-unschedulable",
-        f"a job of {GANG_PODS} pods and {wanted} GPUs; {wanted - 1} GPUs are borrowed from it",
+        f"a job with {GANG_PODS} pods and {wanted} GPUs; only {wanted - 1} can be reclaimed",
         (
-            Figure(name="to `no`, and why", ours=no_s * MS, unit="ms", theirs=(249_500.0,)),
-            Figure(name="of that, to decide", ours=deciding_s * MS, unit="ms"),
-            Figure(name="of that, the reason", ours=reason_timer.reason_s * MS, unit="ms"),
-            Figure(name="the reason, from a saved state", ours=reason_timer.cold_s * MS, unit="ms"),
+            Figure(
+                name="time to unschedulable, with reason",
+                ours=no_s * MS,
+                unit="ms",
+                theirs=(249_500.0,),
+            ),
+            Figure(name="  decision", ours=deciding_s * MS, unit="ms"),
+            Figure(name="  reason", ours=reason_timer.reason_s * MS, unit="ms"),
+            Figure(name="reason from a saved state", ours=reason_timer.cold_s * MS, unit="ms"),
         ),
-        f"it is told: {reason_timer.sentence} [{reason_timer.code}]",
+        f"reason: {reason_timer.sentence} [{reason_timer.code}]",
     )
 
 
 def kai_reclaim(nodes: int = NODES, gangs: int = RECLAIM_GANGS) -> Bench:
-    """Take room back for gangs of ten pods from a fleet full of borrowed GPUs."""
+    """Reclaim GPUs for gangs of ten pods on a fleet full of borrowed GPUs."""
     gpus = nodes * GPUS_PER_NODE
     jobs = [*fillers(gpus), blocked_filler(gpus), *late_gangs(gangs, RECLAIM_GPUS, gpus + 1)]
     cycles, result, _ = _timed(flat_nodes(nodes), jobs, governance_of(0, gpus))
@@ -113,12 +119,12 @@ def kai_reclaim(nodes: int = NODES, gangs: int = RECLAIM_GANGS) -> Bench:
         "kai-reclaim",
         f"{gangs} gangs of {GANG_PODS} pods; {gpus:,} borrowed GPUs on {nodes:,} nodes",
         (
-            Figure(name="to decide all", ours=deciding_s * MS, unit="ms", theirs=theirs),
+            Figure(name="time to decide all", ours=deciding_s * MS, unit="ms", theirs=theirs),
             Figure(name="longest cycle", ours=max(each.cpu_s for each in deciding) * MS, unit="ms"),
             Figure(name="cycles", ours=len(deciding), unit=""),
             Figure(name="gangs started", ours=_started(deciding), unit=""),
-            Figure(name="jobs stopped for them", ours=stops, unit=""),
-            Figure(name="fewest that would do", ours=gangs * GANG_PODS * RECLAIM_GPUS, unit=""),
+            Figure(name="jobs preempted", ours=stops, unit=""),
+            Figure(name="minimum preemptions", ours=gangs * GANG_PODS * RECLAIM_GPUS, unit=""),
             Figure(name="jobs finished", ours=len(result.meters.ends), unit=""),
         ),
     )
@@ -133,7 +139,7 @@ KAI: dict[str, Callable[[], Bench]] = {
 
 
 class _ReasonTimer:
-    """A witness that asks why a job waits, in the moment in which it came."""
+    """Times how long it takes to explain why a job waits, when it arrives."""
 
     def __init__(self, govern: GovernanceRules, job: Job) -> None:
         self._govern = govern
@@ -142,7 +148,7 @@ class _ReasonTimer:
         self.code = self.sentence = ""
 
     def cycle(self, fleet: Fleet, now_ms: Millis, decider: Decider, decision: Decision) -> None:
-        """Ask once, and take the time."""
+        """Explain the job once and measure the time."""
         if self.code or self._job.id not in fleet.pending:
             return
         cold = Stopwatch()
@@ -156,7 +162,7 @@ class _ReasonTimer:
 def _timed(
     nodes: Sequence[Node], jobs: Sequence[Job], govern: GovernanceRules, *witnesses: _ReasonTimer
 ) -> tuple[list[Cycle], SimResult, float]:
-    """Return every decision of a run, what came of it, and its CPU time."""
+    """Return every decision of a run, its result and its CPU time."""
     made: list[TimedDecider] = []
 
     def around(decider: Decider) -> Decider:

@@ -1,4 +1,4 @@
-"""Kueue's performance tests run through the same loop, in virtual time."""
+"""Kueue's performance tests in the simulator."""
 
 from tenfold.clock import Stopwatch
 from tenfold.compose.simulation import SimRequest, SimResult, simulate
@@ -54,14 +54,14 @@ THEIRS: dict[str, dict[str, tuple[float, ...]]] = {
         "usage": (62.4,),
     },
 }
-RESUMES = "a preempted job goes on where it was; with --restart it starts over, as theirs do"
-RESTARTS = "a preempted job starts over, as theirs do"
+RESUMES = "preempted jobs resume; with `--restart` they start over, as in Kueue's test"
+RESTARTS = "preempted jobs start over, as in Kueue's test"
 
 
 def bench_kueue(name: str, *, restart: bool, load: KueueLoad | None = None) -> Bench:
-    """Run one of Kueue's scenarios to its end; with `restart` a stop loses all work.
+    """Run one of Kueue's scenarios; with `restart` a preempted job loses all work.
 
-    `load` takes the place of the scenario's own, for a smaller one of its kind.
+    `load` replaces the scenario's own load, for a smaller run.
     """
     load = load or LOADS[name]
     watch = Stopwatch()
@@ -74,14 +74,14 @@ def bench_kueue(name: str, *, restart: bool, load: KueueLoad | None = None) -> B
     cpu_s = watch.cpu_s()
     notes = [RESTARTS if restart else RESUMES]
     if load.racks:
-        notes.append("each pod has a node of its own; theirs may share one")
+        notes.append("each pod gets its own node here; in the published test pods may share one")
     return Bench(
         name=name,
         title=TITLES[name],
         figures=tuple(_figures(name, load, result, cpu_s)),
-        ours_include="the decision core and a simulated executor, in virtual time: deciding "
-        "takes no time there, and is the CPU time of this process",
-        theirs_include="an API server, the controllers and a mimicked executor, on the wall",
+        ours_include="virtual time with a simulated executor; decisions take no virtual time, and "
+        "their cost is the CPU time below",
+        theirs_include="wall-clock time of API server, controllers and a mock executor",
         theirs_from="kubernetes-sigs/kueue, test/performance/scheduler/configs/"
         f"{CONFIGS[name]}/rangespec.yaml",
         notes=tuple(notes),
@@ -101,15 +101,15 @@ def _figures(name: str, load: KueueLoad, result: SimResult, cpu_s: float) -> lis
             unit="s",
             theirs=theirs["makespan"],
         ),
-        Figure(name="least possible makespan", ours=load.least_ms / SECOND, unit="s"),
-        Figure(name="all work over all quota", ours=load.work_ms / SECOND, unit="s"),
+        Figure(name="minimum possible makespan", ours=load.least_ms / SECOND, unit="s"),
+        Figure(name="total work / total quota", ours=load.work_ms / SECOND, unit="s"),
     ]
     for size, waited_s in _admissions(load, result).items():
         figure = f"mean time to admission, {size}"
         figures.append(Figure(name=figure, ours=waited_s, unit="s", theirs=theirs[size]))
     usage = 100 * held / (load.slots * makespan_ms)
     figures += [
-        Figure(name="mean use of quota", ours=usage, unit="%", theirs=theirs["usage"]),
+        Figure(name="mean quota use", ours=usage, unit="%", theirs=theirs["usage"]),
         Figure(name="workloads", ours=len(ends), unit=""),
         Figure(name="preemptions", ours=len(stops), unit=""),
         Figure(name="CPU time to simulate", ours=cpu_s, unit="s"),

@@ -1,4 +1,4 @@
-"""How long decisions take in a run: a decider that is timed, and a witness of its cycles."""
+"""Time the decisions of a run, and stop a run that makes no progress."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from tenfold.model.events import Event
 from tenfold.model.units import Millis
 
 CYCLES_MAX = 1_000
-"""Cycles at one moment after which a decider is held to be unable to make up its mind."""
+"""Cycles at one moment after which a run counts as livelocked."""
 
 
 class Cycle(Struct, frozen=True):
@@ -26,7 +26,7 @@ class Cycle(Struct, frozen=True):
 
 
 class TimedDecider:
-    """A decider that notes how long each of its decisions took."""
+    """A decider that records how long each of its decisions takes."""
 
     def __init__(self, inner: Decider) -> None:
         self.name = inner.name
@@ -34,7 +34,7 @@ class TimedDecider:
         self._inner = inner
 
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
-        """Decide as the decider within does, and take the time."""
+        """Decide like the inner decider, and measure the time."""
         watch = Stopwatch()
         decision = self._inner.decide(view, now_ms, news)
         cpu_s = watch.cpu_s()
@@ -45,7 +45,7 @@ class TimedDecider:
 
 
 class LivelockGuard:
-    """A witness that ends a run whose decider goes on at one moment for ever."""
+    """A witness that stops a run whose decider never settles at one moment."""
 
     def __init__(self, cycles_most: int = CYCLES_MAX) -> None:
         self._most = cycles_most
@@ -53,10 +53,10 @@ class LivelockGuard:
         self._cycles = 0
 
     def cycle(self, fleet: Fleet, now_ms: Millis, decider: Decider, decision: Decision) -> None:
-        """Count the cycles of one moment."""
+        """Count the cycles at one moment."""
         if now_ms != self._at_ms:
             self._at_ms, self._cycles = now_ms, 0
         self._cycles += 1
         assert self._cycles <= self._most, (
-            f"`{decider.name}` decided {self._most:,} times at {now_ms} ms and is not at rest"
+            f"`{decider.name}` decided {self._most:,} times at {now_ms} ms without settling"
         )

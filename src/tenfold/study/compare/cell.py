@@ -1,4 +1,4 @@
-"""One simulation of a comparison: from its files to its figures, wherever it runs."""
+"""One simulation of a comparison, from files to figures."""
 
 from collections.abc import Mapping
 
@@ -34,7 +34,7 @@ FIGURES: Mapping[str, bool | None] = {
     "finished": True,
     "refused": False,
 }
-"""What is compared, and whether more of it is better; None where it is only chance."""
+"""Figures compared, and whether more is better; None if neither."""
 
 
 class Cell(Struct, frozen=True, kw_only=True):
@@ -63,7 +63,7 @@ class CellError(Struct, frozen=True, kw_only=True):
 
 
 class CellResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What came of a cell: figures, or an error."""
+    """Result of a cell: figures or an error."""
 
     fleet: str
     jobs: str
@@ -103,8 +103,8 @@ def run_cell(cell: Cell) -> CellResult:
 
 
 def lost_cell(cell: Cell, why: str) -> CellResult:
-    """Return the result of a cell whose process or machine went away."""
-    return _cell_result(cell, CellError(code="cell-lost", message=f"the run was lost: {why}"))
+    """Return the result of a cell whose process or machine died."""
+    return _cell_result(cell, CellError(code="cell-lost", message=f"the run died: {why}"))
 
 
 def _cell_result(cell: Cell, error: CellError | None) -> CellResult:

@@ -1,7 +1,7 @@
-"""The same jobs under several policies, fleets and seeds, side by side.
+"""Run the same jobs under several policies, fleets and seeds, and compare the results.
 
-A cell is one simulation. Cells know nothing of each other: each reads its own inputs, so they
-run in any process on any machine, and one that fails leaves the others alone.
+A cell is one simulation. Cells are independent: each reads its own inputs and can run in any
+process on any machine, and one that fails does not affect the others.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -25,7 +25,7 @@ SCORED = (
     "usd_per_gpu_hour",
     "preemptions",
 )
-"""The scorecard: what better scheduling is bought for."""
+"""Metrics on the scorecard."""
 
 
 class CompareRequest(Struct, frozen=True, kw_only=True):
@@ -76,7 +76,7 @@ class Score(Struct, frozen=True, kw_only=True):
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
-    """All of it. The baseline is the first policy."""
+    """Result of a comparison. The baseline is the first policy."""
 
     baseline: str
     cells: tuple[CellResult, ...]
@@ -102,7 +102,7 @@ class CellMap(Protocol):
 
 
 def cells_of(request: CompareRequest) -> list[Cell]:
-    """Return every cell to run. Where nothing is drawn, one seed stands for all."""
+    """Return every cell to run; one seed is enough if nothing is random."""
     first = request.base.settings.seed
     seeds = range(first, first + (request.seeds if _is_random(request.base) else 1))
     return [
@@ -123,12 +123,12 @@ def cells_of(request: CompareRequest) -> list[Cell]:
 
 
 def compare(request: CompareRequest, run: CellMap, done: Callable[[int], None]) -> Comparison:
-    """Run every cell and lay the policies side by side."""
+    """Run every cell and compare the policies."""
     cells = run(run_cell, cells_of(request), lost=lost_cell, done=done)
     notes = list(dict.fromkeys(note for cell in cells for note in cell.notes))
     if request.seeds > 1 and not _is_random(request.base):
         notes.append(
-            f"nothing is drawn in these runs: {request.seeds} seeds would give one result, run once"
+            f"nothing is random here: {request.seeds} seeds would give the same result, ran once"
         )
     rows = tuple(_rows(cells))
     return Comparison(
@@ -141,7 +141,7 @@ def compare(request: CompareRequest, run: CellMap, done: Callable[[int], None]) 
 
 
 def _is_random(files: SimFiles) -> bool:
-    """Tell whether a seed changes anything: a trace of faults is played, a law is drawn."""
+    """Return whether the seed matters: failures or failing starts are sampled."""
     return files.failures != "none" or files.settings.start_failure_share > 0
 
 

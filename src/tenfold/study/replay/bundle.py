@@ -1,4 +1,4 @@
-"""From a simulation to its bundle, and from a bundle back to the decider that made it."""
+"""Record a simulation in a bundle, and replay a bundle under its own policy."""
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -30,7 +30,7 @@ from tenfold.sim.world import SimSettings
 
 
 class ReplayCheck(Struct, frozen=True, kw_only=True):
-    """What a bundle came to when it was replayed under its own policy."""
+    """Result of replaying a bundle under its own policy."""
 
     policy: str
     """The one that decided last."""
@@ -43,7 +43,7 @@ class ReplayCheck(Struct, frozen=True, kw_only=True):
     orders: int
     """Orders that were decided again."""
     same_fleet: bool
-    """Whether the replay ended in the fleet that the bundle tells of."""
+    """Whether the replay ended in the recorded fleet state."""
     difference: Difference | None = None
 
     @property
@@ -59,7 +59,7 @@ def simulate_recorded(
     shadow: Policy | None = None,
     force: bool = False,
 ) -> tuple[SimResult, Shadowed | None]:
-    """Run a simulation that writes its bundle, has a shadow beside it, or both."""
+    """Run a simulation with a bundle, a shadow policy, or both."""
     shadows: list[Shadowed] = []
 
     def around(live: Decider) -> Decider:
@@ -96,7 +96,7 @@ def header_of(request: SimRequest) -> BundleHeader:
 
 
 def settings_of(bundle: Bundle) -> SimSettings:
-    """Return how the hands of a recorded world behaved."""
+    """Return the simulator settings of a recorded run."""
     header = bundle.header
     try:
         return msgspec.convert({**header.settings, "seed": header.seed}, SimSettings)
@@ -104,7 +104,7 @@ def settings_of(bundle: Bundle) -> SimSettings:
         raise InputError(
             "wrong-line",
             f"line 1: the settings of the bundle are wrong: {error}",
-            "a bundle is written by tenfold and not meant to be changed by hand",
+            "bundles are written by tenfold; do not edit them",
             file=bundle.file,
             line=1,
         ) from None
@@ -119,7 +119,7 @@ def nodes_in(bundle: Bundle) -> list[Node]:
 
 
 def fleet_in(bundle: Bundle) -> Fleet:
-    """Return the fleet as it stood after the last fact, or raise where facts cannot be."""
+    """Return the fleet after the last event, or raise if the events are inconsistent."""
     _check_nodes(bundle)
     fleet = rebuild(bundle.lines, bundle.base())
     if isinstance(fleet, InvalidRecord):
@@ -132,8 +132,8 @@ def _check_nodes(bundle: Bundle) -> None:
     if header.nodes_digest and nodes_digest(nodes_in(bundle)) != header.nodes_digest:
         raise InputError(
             "nodes-differ",
-            f"`{bundle.file}` was written on other nodes than those that join in it",
-            "a bundle is written by tenfold and not meant to be changed by hand",
+            f"`{bundle.file}` has a header for other nodes than those it contains",
+            "bundles are written by tenfold; do not edit them",
             file=bundle.file,
             line=1,
         )
@@ -143,8 +143,8 @@ def _impossible_event(bundle: Bundle, found: InvalidRecord) -> InputError:
     number = bundle.line_of(found.place)
     return InputError(
         "impossible-fact",
-        f"line {number:,} cannot have happened: {found.sentence}",
-        "a bundle is written by tenfold and not meant to be changed by hand",
+        f"line {number:,} is inconsistent: {found.sentence}",
+        "bundles are written by tenfold; do not edit them",
         file=bundle.file,
         line=number,
     )
@@ -163,7 +163,7 @@ def policy_names(bundle: Bundle) -> tuple[str, ...]:
 
 
 def deciders_of(bundle: Bundle) -> PolicyTimeline:
-    """Return whoever decided each cycle of a record, made afresh."""
+    """Return new deciders for the cycles of a record, by the policy in force."""
     cost_ms = settings_of(bundle).restart_cost_ms
     return PolicyTimeline(bundle.stretches, lambda policy: placing_decider(policy, cost_ms))
 
@@ -179,7 +179,7 @@ def verify(bundle: Bundle) -> ReplayCheck:
     if isinstance(recorded_fleet, InvalidRecord) and replayed.difference is None:
         raise _impossible_event(bundle, recorded_fleet)
     if replayed.difference is None:
-        # Facts after the last cycle were not decided about yet.
+        # Events after the last cycle have no decision yet.
         replayed.fleet.apply_all(_events_after_last_cycle(lines))
     ends = [
         fleet_digest(fleet)
@@ -208,14 +208,14 @@ def _events_after_last_cycle(lines: Sequence[Line]) -> list[Event]:
 
 
 def explain_job(bundle: Bundle, job_id: str) -> JobHistory:
-    """Return what happened to a job of a bundle."""
+    """Return the history of a job in a bundle."""
     fleet_in(bundle)
     history = explain(bundle.lines, JobId(job_id), decider_of(bundle), bundle.base())
     if history is None:
         raise InputError(
             "unknown-job",
-            f"no job of `{bundle.file}` is called `{job_id}`",
-            "jobs have the names of the trace that was run, or those that `tenfold job list` shows",
+            f"no job `{job_id}` in `{bundle.file}`",
+            "use the job id from the trace, or from `tenfold job list`",
             file=bundle.file,
         )
     return history

@@ -1,6 +1,6 @@
-"""Records by their names: a bundle, the state folder of a control plane, or a journal.
+"""Open a recorded run: a bundle, a state directory, or a journal.
 
-A journal is only read, and may be written by a control plane meanwhile.
+A journal is opened read-only; a control plane may keep writing to it.
 """
 
 from contextlib import closing
@@ -16,7 +16,7 @@ JOURNAL = "journal.db"
 
 
 def open_record(named: str) -> tuple[Bundle, tuple[str, ...]]:
-    """Return what a bundle or a journal tells, and what its reader should know."""
+    """Return the recorded run of a bundle or journal, and notes for the user."""
     if "://" in named:
         return _journal(named)
     path = Path(named).expanduser()
@@ -26,16 +26,16 @@ def open_record(named: str) -> tuple[Bundle, tuple[str, ...]]:
     if not file.is_file():
         raise InputError(
             "no-journal",
-            f"there is no journal at `{file}`",
-            "name a bundle (.jsonl, .jsonl.gz), a state folder, a journal file or its URL; "
-            "`tenfold up` begins one",
+            f"no journal at `{file}`",
+            "give a bundle (.jsonl, .jsonl.gz), state directory, journal file or database URL; "
+            "`tenfold up` creates a journal",
             file=str(file),
         )
     return _journal(str(file))
 
 
 def _journal(where: str) -> tuple[Bundle, tuple[str, ...]]:
-    # Bundles are read without a database, which takes a while to load.
+    # Bundles need no database, which is slow to import.
     from tenfold.journal.record import record_of  # noqa: PLC0415
     from tenfold.journal.store import open_store  # noqa: PLC0415
 
@@ -45,9 +45,9 @@ def _journal(where: str) -> tuple[Bundle, tuple[str, ...]]:
 
 
 def write_record(bundle: Bundle, path: Path, *, force: bool = False) -> None:
-    """Write a record as a bundle, to be replayed elsewhere; only its owner may read it.
+    """Write a record as a bundle, readable only by its owner.
 
-    What jobs run, and with which variables, stands in it as it stands in the journal.
+    It contains the commands and environment variables of jobs, like the journal.
     """
     with open_new_bundle(path, bundle.header, force=force, private=True) as writer:
         for line in bundle.lines:
@@ -59,7 +59,7 @@ def write_record(bundle: Bundle, path: Path, *, force: bool = False) -> None:
 
 
 def keep_record(bundle: Bundle, where: str, now_ms: int) -> int:
-    """Write a record into a new journal; return how many events it holds."""
+    """Write a record to a new journal and return the number of events."""
     from tenfold.journal.append import open_journal  # noqa: PLC0415
     from tenfold.journal.bundles import import_bundle  # noqa: PLC0415
     from tenfold.journal.store import open_store  # noqa: PLC0415

@@ -1,7 +1,7 @@
-"""Run what a bundle records again under another policy: same jobs, same work, same faults.
+"""Rerun a recorded run under another policy: same jobs, durations and faults.
 
-What a job takes is its duration where the record knows it, and otherwise what it was seen
-to take. What the record cannot know (faults after its end, jobs that never ran) is said.
+A job runs for its duration if the record has it, and otherwise for as long as it was seen to
+run. What the record cannot know (faults after its end, jobs that never ran) becomes a note.
 """
 
 from collections.abc import Sequence
@@ -36,22 +36,22 @@ from tenfold.study.replay.rerun_inputs import (
 )
 
 LIVE_SLACK_MS = SECOND
-"""An assumption: what spawning, a busy machine and a commit may add to a start."""
+"""An assumption: delay that process start, machine load and commits may add to a start."""
 
 
 class Rerun(Struct, frozen=True, kw_only=True):
-    """Two runs of the same work: as it was recorded, and under another policy."""
+    """Two runs of the same jobs: as recorded, and under another policy."""
 
     recorded: list[Event]
     again: list[Event]
     gpus: int
     notes: tuple[str, ...]
     slack_ms: int = 0
-    """Starts that move by less than this say nothing: those of a live fleet vary by themselves."""
+    """Start changes below this are ignored: live start times vary."""
 
 
 def rerun(bundle: Bundle, policy: Policy) -> Rerun:
-    """Simulate what a bundle records under another policy."""
+    """Simulate the jobs of a bundle under another policy."""
     fleet_in(bundle)
     recorded = list(events_of(bundle.lines))
     if (base := bundle.base()) is not None:
@@ -62,14 +62,16 @@ def rerun(bundle: Bundle, policy: Policy) -> Rerun:
     again = list(events_of(journal.lines))
     last_ms = last_ms_of(recorded)
     if base is not None and (held := {**base.orders, **base.running}):
-        notes.append(f"{len(held):,} jobs ran where the record begins: run on from there, not told")
+        notes.append(
+            f"{len(held):,} jobs were running when the record begins: simulated, not listed"
+        )
         recorded = [event for event in recorded if job_of(event) not in held]
     if again and request.faults and again[-1].at_ms > last_ms:
-        notes.append("the run goes on after the end of the record, from where no fault is known")
+        notes.append("the rerun continues past the end of the record, where no faults are known")
     slack_ms = 0
     if bundle.header.stretches is not UNSET:
         slack_ms = LIVE_SLACK_MS
-        notes.append("starts of a live fleet vary: those that move by under a second count as same")
+        notes.append("live start times vary: changes of less than a second count as unchanged")
     return Rerun(
         recorded=recorded, again=again, gpus=request.gpus, notes=tuple(notes), slack_ms=slack_ms
     )
@@ -78,7 +80,7 @@ def rerun(bundle: Bundle, policy: Policy) -> Rerun:
 def request_of(
     bundle: Bundle, events: Sequence[Event], policy: Policy
 ) -> tuple[SimRequest, list[str]]:
-    """Return the question that runs a record again, and what had to be supposed."""
+    """Return the request that reruns a record, and notes on assumptions."""
     settings = settings_of(bundle)
     observed = _ObservedJobs(settings.restart_cost_ms)
     for event in events:
@@ -87,12 +89,12 @@ def request_of(
     faults, still_down = faults_in(events)
     if still_down:
         notes.append(
-            f"{still_down:,} nodes were still away where the record ends: back from then on"
+            f"{still_down:,} nodes were still down when the record ends: assumed back from then on"
         )
     notes += not_repeated_notes(events)
     unused = never_used(events)
     if unused:
-        notes.append(f"{len(unused):,} nodes were cordoned and never used: left out")
+        notes.append(f"{len(unused):,} nodes were cordoned and never used: skipped")
     request = SimRequest(
         nodes=[node for node in nodes_in(bundle) if node.id not in unused],
         jobs=jobs_with_residency(jobs, policy),
@@ -106,7 +108,7 @@ def request_of(
 
 
 class _ObservedJobs:
-    """What each job was seen to take."""
+    """Run times and ends of jobs, observed in the record."""
 
     def __init__(self, restart_cost_ms: int) -> None:
         self._restart_cost_ms = restart_cost_ms
@@ -116,9 +118,9 @@ class _ObservedJobs:
         self._ran_ms: dict[JobId, int] = {}
         self._cancelled: dict[JobId, None] = {}
         self._broken = 0
-        """Runs that ended for reasons that nobody decided, and that no fault of a node explains."""
+        """Runs that crashed or failed to start, without a node failure."""
         self.release_ms: dict[JobId, Millis] = {}
-        """When jobs came that had been held back."""
+        """Release time of jobs that were delayed."""
         self.ends: dict[JobId, JobStatus] = {}
         """How jobs ended that did not complete."""
 
@@ -143,7 +145,7 @@ class _ObservedJobs:
             self._cancelled[event.job_id] = None
 
     def jobs(self, last_ms: Millis, *, known: bool) -> tuple[list[Job], list[str]]:
-        """Return jobs in order of submission with what they take, and what was supposed."""
+        """Return jobs with their run times in order of submission, and notes on assumptions."""
         jobs: list[Job] = []
         skipped = truncated = 0
         for job_id, job in self._submitted.items():
@@ -158,19 +160,19 @@ class _ObservedJobs:
                 jobs.append(replace(job, duration_ms=Millis(ran_ms)))
         notes: list[str] = []
         if skipped:
-            notes.append(f"{skipped:,} jobs were cancelled or never ran: left out of both runs")
+            notes.append(f"{skipped:,} jobs were cancelled or never ran: not in either run")
         if truncated:
             notes.append(
-                f"{truncated:,} jobs were not over where the record ends: taken as over there"
+                f"{truncated:,} jobs were still running when the record ends: assumed to end there"
             )
         stopped = sum(status == "cancelled" for status in self.ends.values())
         if stopped:
-            notes.append(f"{stopped:,} jobs were cancelled as they ran: taken as over after that")
+            notes.append(f"{stopped:,} jobs were cancelled while running: assumed to end then")
         if self._broken:
-            notes.append(f"{self._broken:,} runs that crashed or did not start are not repeated")
+            notes.append(f"{self._broken:,} crashed runs and failed starts are not repeated")
         if not known:
             notes.append(
-                "jobs slowed each other in the record: they take here what they took there"
+                "jobs slowed each other down in the record: their recorded run times are used"
             )
         jobs.sort(key=lambda job: (job.submitted_ms, job.seq))
         return jobs, notes

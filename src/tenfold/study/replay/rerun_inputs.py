@@ -1,4 +1,4 @@
-"""What a record gives to a run under another policy besides its jobs: faults, and its beginning."""
+"""What a rerun needs from a record besides jobs: faults and the initial state."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ from tenfold.model.units import Millis
 
 
 def faults_in(events: Sequence[Event]) -> tuple[list[Fault], int]:
-    """Return when nodes were away, in order, and how many never came back."""
+    """Return the outages of nodes in order, and how many never came back."""
     lost: dict[NodeId, int] = {}
     faults: list[Fault] = []
     last_ms = last_ms_of(events)
@@ -38,20 +38,20 @@ def faults_in(events: Sequence[Event]) -> tuple[list[Fault], int]:
 
 
 def not_repeated_notes(events: Sequence[Event]) -> list[str]:
-    """Say what a simulation does not repeat."""
+    """Return notes on what a rerun does not repeat."""
     first_ms = events[0].at_ms if events else Millis(0)
     late_joins = sum(isinstance(event, NodeJoined) and event.at_ms > first_ms for event in events)
     cordoned = sum(isinstance(event, NodeCordoned) for event in events)
     notes: list[str] = []
     if late_joins:
-        notes.append(f"{late_joins:,} nodes joined later: taken as there from the start")
+        notes.append(f"{late_joins:,} nodes joined later: assumed present from the start")
     if cordoned:
         notes.append(f"{cordoned:,} cordons are not repeated")
     return notes
 
 
 def never_used(events: Sequence[Event]) -> list[NodeId]:
-    """Return nodes that stand cordoned at the end and were given nothing: as those refused."""
+    """Return nodes that are cordoned at the end and never ran a job, such as rejected ones."""
     cordoned: dict[NodeId, None] = {}
     used: dict[NodeId, None] = {}
     for event in events:
@@ -65,7 +65,7 @@ def never_used(events: Sequence[Event]) -> list[NodeId]:
 
 
 def events_before(base: Fleet, at_ms: Millis) -> list[Event]:
-    """Return what was so when a record begins, as facts of its first moment."""
+    """Return the initial state of a record as events at its first moment."""
     events: list[Event] = [NodeJoined(at_ms, node) for node in base.nodes.values()]
     down_nodes = [node_id for node_id, state in base.states.items() if state == "down"]
     events += [NodeLost(at_ms, node_id) for node_id in down_nodes]
@@ -77,5 +77,5 @@ def events_before(base: Fleet, at_ms: Millis) -> list[Event]:
 
 
 def last_ms_of(events: Sequence[Event]) -> Millis:
-    """Return the moment of the last fact."""
+    """Return the time of the last event."""
     return events[-1].at_ms if events else Millis(0)

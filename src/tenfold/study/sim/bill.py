@@ -57,17 +57,17 @@ def bill(spec: FleetSpec, summary: Summary) -> Bill:
 def _assumed(spec: FleetSpec) -> tuple[str, ...]:
     """Return what the figures rest on."""
     said = [
-        f"an idle node draws {IDLE_POWER_SHARE:.0%} of its power and one whose GPUs are all "
-        "allocated draws all of it"
+        f"an idle node draws {IDLE_POWER_SHARE:.0%} of its power, "
+        "a node with all GPUs allocated 100%"
     ]
     if len(spec.pools) > 1:
-        said.append("all pools are equally busy, as far as energy goes")
+        said.append("energy assumes that all pools are equally busy")
     for pool in spec.pools:
         if pool.price is not None and pool.price.basis not in OWN_FIGURES:
             hourly = usd(pool.price.usd_micros_per_hour)
             basis = pool.price.basis
-            said.append(f"pool `{pool.id}` states no price: ${hourly:,.2f} an hour from {basis}")
+            said.append(f"pool `{pool.id}` has no price: assumed ${hourly:,.2f} per hour ({basis})")
     without = [f"`{pool.id}`" for pool in spec.pools if pool.price is None]
     if without and len(without) < len(spec.pools):
-        said.append(f"pools without a price cost nothing: {', '.join(without)}")
+        said.append(f"pools without a price count as free: {', '.join(without)}")
     return tuple(said)

@@ -1,4 +1,4 @@
-"""From a fleet file and the names of workload mixes to a trace of generated jobs."""
+"""Generate a job trace for a fleet file from workload mixes."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +26,7 @@ from tenfold.sim.workload.generate import (
 
 
 class WorkloadRequest(Struct, frozen=True, kw_only=True):
-    """What to generate: mixes with the load that each shall make, and for how long."""
+    """What to generate: mixes, the load of each, and the time span."""
 
     fleet: Path
     mixes: Sequence[str]
@@ -39,7 +39,7 @@ class WorkloadRequest(Struct, frozen=True, kw_only=True):
 
 
 class GeneratedWorkload(Struct, frozen=True, kw_only=True):
-    """Generated jobs, and what they add up to."""
+    """Generated jobs and their totals."""
 
     trace: JobTrace
     fleet: str
@@ -47,11 +47,11 @@ class GeneratedWorkload(Struct, frozen=True, kw_only=True):
     teams: int
     gpu_hours: float
     load: float
-    """What the jobs ask for, over what the fleet has in the span."""
+    """Requested GPU time over the GPU time of the fleet."""
 
 
 def generate_workload(request: WorkloadRequest) -> GeneratedWorkload:
-    """Draw the jobs of each mix for a fleet and lay them into one trace."""
+    """Generate the jobs of each mix for a fleet and merge them into one trace."""
     catalogue = load_facts(request.facts)
     spec = load_fleet(request.fleet, catalogue, unknown_accelerators=True)
     nodes = list(nodes_of(spec))
@@ -59,7 +59,7 @@ def generate_workload(request: WorkloadRequest) -> GeneratedWorkload:
     if not gpus:
         raise InputError(
             "no-gpus",
-            f"fleet `{spec.name}` has no gpus to make work for",
+            f"fleet `{spec.name}` has no GPUs",
             "add a pool with `gpus_per_node`",
             file=str(request.fleet),
         )
@@ -77,8 +77,8 @@ def generate_workload(request: WorkloadRequest) -> GeneratedWorkload:
     if not jobs:
         raise InputError(
             "no-work",
-            f"{request.days:g} days of fleet `{spec.name}` at this load are less than one job",
-            "ask for more days or more load",
+            f"{request.days:g} days at this load are less than one job on fleet `{spec.name}`",
+            "increase `--days` or `--load`",
         )
     hours = gpu_hours(jobs)
     return GeneratedWorkload(
@@ -92,9 +92,9 @@ def generate_workload(request: WorkloadRequest) -> GeneratedWorkload:
 
 
 def teams_of(spec: FleetSpec, catalogue: Catalogue) -> tuple[TeamPart, ...]:
-    """Return the teams of a fleet that have no team under them, by weight.
+    """Return the leaf teams of a fleet, by weight.
 
-    A team asks for the accelerators that it has a quota of; without one, for any.
+    A team requests the accelerators that it has a quota for; any, if it has none.
     """
     parents = {team.parent for team in spec.teams}
     there = {pool.accelerator for pool in spec.pools if pool.accelerator}
@@ -117,6 +117,6 @@ def _loads(request: WorkloadRequest) -> list[float]:
         return [request.loads[0] / len(mixes)] * len(mixes)
     raise InputError(
         "loads-and-mixes",
-        f"{len(mixes)} mixes are given {len(request.loads)} loads",
-        "give a `--load` for each `--mix`, or one that they share",
+        f"{len(mixes)} mixes, but {len(request.loads)} loads",
+        "give one `--load` for all mixes, or one per `--mix`",
     )

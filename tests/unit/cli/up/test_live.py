@@ -180,7 +180,7 @@ def test_a_control_plane_says_what_is_wrong_with_its_options(tmp_path: Path, cap
     assert main(["up", "--virtual-nodes", "0", *home]) == 2
     capsys.readouterr()
     assert main(["up", "--policy", "magic", *home]) == 2
-    assert "no policy is called `magic`" in capsys.readouterr().err
+    assert "unknown policy `magic`" in capsys.readouterr().err
     (tmp_path / "file").write_text("")
     assert main(["up", "--home", str(tmp_path / "file")]) == 2
     assert "cannot be used" in capsys.readouterr().err

@@ -85,7 +85,7 @@ def test_steps_as_json_lines_with_parts_and_keys(tmp_path: Path):
         parts_s={"compute": (0.3, 0.4), "communication": (0.1, 0.1)},
     )
     assert found.keys == {"gpus": "8"}
-    assert found.notes == ("columns passed over: loss",)
+    assert found.notes == ("ignored columns: loss",)
     skipped = read(tmp_path, "b.jsonl", "\n".join(lines), skip=1).measured
     assert isinstance(skipped, Steps)
     assert (skipped.count, skipped.step_s) == (1, (0.6,))

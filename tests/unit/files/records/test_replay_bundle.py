@@ -84,7 +84,7 @@ def test_a_line_that_is_not_json_is_named(written: Path):
 def test_a_line_that_is_missing_is_noticed(written: Path):
     lines = written.read_text().splitlines()
     written.write_text("\n".join([*lines[:6], *lines[7:]]) + "\n")
-    assert "its end says" in fault(written).message
+    assert "its last line says" in fault(written).message
 
 
 def test_nothing_may_stand_after_the_end(written: Path):

@@ -36,8 +36,10 @@ def test_an_imported_trace_is_a_job_table(log: Path, tmp_path: Path):
 def test_notes_go_to_standard_error(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     import_trace_command("sacct", log, out=tmp_path / "jobs.csv")
     captured = capsys.readouterr()
-    assert captured.out.startswith("2 jobs of 2 teams over 0.5 days, 9 GPU-hours in 2 shapes")
-    assert "note: 1 job is left out: they never began" in captured.err
+    assert captured.out.startswith(
+        "2 jobs from 2 teams over 0.5 days, 9 GPU-hours, 2 distinct requests"
+    )
+    assert "note: 1 job is skipped: they never started" in captured.err
 
 
 def test_every_format_can_be_asked_for_by_name():

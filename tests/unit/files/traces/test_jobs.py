@@ -69,7 +69,7 @@ def test_jobs_that_ask_alike_share_one_shape(tmp_path: Path):
 
 def test_a_column_that_is_not_understood_is_noted(tmp_path: Path):
     path = table(tmp_path, "0,5,1,x,7", header="submit_s,duration_s,gpus,model,node")
-    note = "the columns `model`, `node` are not understood and ignored"
+    note = "the columns `model`, `node` are unknown and ignored"
     assert read_jobs(path).notes == [note]
 
 
@@ -98,7 +98,7 @@ def test_every_row_that_cannot_be_is_named_with_its_line(tmp_path: Path):
         (10, "wrong-value"),
         (11, "wrong-value"),
     ]
-    assert found[0][2] == "job `a` stands twice; it is also on line 2"
+    assert found[0][2] == "duplicate job `a`, also on line 2"
     assert found[2][2] == "`gpus` is 1.5, but a share is of one GPU and several are whole"
     assert "12 GPUs do not divide into nodes of 8; `submit_s` is -1" in found[6][2]
 
@@ -107,7 +107,7 @@ def test_at_most_twenty_bad_rows_are_shown_and_the_rest_counted(tmp_path: Path):
     path = table(tmp_path, *[f"j{at},,,0,-1,1,,,,,,," for at in range(57)])
     found = faults_of(path)
     assert len(found) == 21
-    assert found[-1] == (None, "more-bad-rows", "37 more rows cannot be used, 57 in all")
+    assert found[-1] == (None, "more-bad-rows", "37 more bad rows, 57 in total")
 
 
 def test_parquet_names_rows_where_csv_names_lines(tmp_path: Path):
@@ -197,9 +197,7 @@ def test_filling_takes_pods_in_file_order_without_times(tmp_path: Path):
 def test_a_name_that_is_made_up_never_hides_one_that_was_given(tmp_path: Path):
     header = "job_id,submit_s,duration_s,gpus"
     path = table(tmp_path, "job-2,0,1,1", ",0,1,1", header=header)
-    assert faults_of(path) == [
-        (3, "duplicate-name", "job `job-2` stands twice; it is also on line 2")
-    ]
+    assert faults_of(path) == [(3, "duplicate-name", "duplicate job `job-2`, also on line 2")]
     pods = table(tmp_path, "p,1", "p,1", "p#2,1", "p,1", header="pod,num_gpu", name="pods.csv")
     assert [job.id for job in read_jobs(pods, fill=True).jobs] == ["p", "p#3", "p#2", "p#4"]
 
@@ -214,7 +212,7 @@ def test_one_name_in_two_traces_gets_a_hint(tmp_path: Path):
     path = table(tmp_path, "one,0,0,1,1", "two,0,0,1,1", header=header)
     with pytest.raises(InvalidFile) as caught:
         read_jobs(path)
-    assert "the column `trace` tells them apart" in caught.value.hint
+    assert "see the column `trace`" in caught.value.hint
 
 
 @pytest.mark.parametrize("name", ["again.csv", "again.csv.gz", "again.parquet"])

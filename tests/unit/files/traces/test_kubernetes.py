@@ -76,7 +76,7 @@ def test_what_never_began_is_left_out_and_what_runs_counts_until_the_last_moment
         ("vision/runs", 4 * 3_600_000),
         ("vision/done", 4 * 3_600_000),
     ]
-    assert "1 job is left out: they never began" in trace.notes
+    assert "1 job is skipped: they never started" in trace.notes
 
 
 def test_a_job_runs_from_its_start_to_its_completion(tmp_path: Path):

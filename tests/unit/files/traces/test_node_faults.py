@@ -137,7 +137,7 @@ def test_the_command_sizes_spares_and_writes_a_report(
     shown = capsys.readouterr().out
     assert "nodes down at once" in shown
     assert "assumed in `infinitehbd`: burst_nodes_max" in shown
-    assert "if faults came alone" in page.read_text()
+    assert "if failures were independent" in page.read_text()
     failures_command(fleet=example, failures="infinitehbd", seeds=5, as_json=True)
     first = capsys.readouterr().out
     failures_command(fleet=example, failures="infinitehbd", seeds=5, as_json=True)

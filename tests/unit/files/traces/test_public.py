@@ -75,8 +75,8 @@ def test_philly_adds_up_the_attempts_of_a_job(tmp_path: Path):
     assert (trace.jobs[1].team, trace.jobs[1].user) == ("v1", "u1")
     assert trace.statuses["two"] == "cancelled"
     assert trace.notes == [
-        "1 job is left out: no attempt with GPUs is recorded",
-        "1 job is left out: the end of the last attempt is not recorded",
+        "1 job is skipped: no attempt with GPUs is recorded",
+        "1 job is skipped: the end of the last attempt is not recorded",
         "time 0 is 2017-10-07 01:00:00",
     ]
 
@@ -112,7 +112,7 @@ def test_helios_jobs_have_virtual_clusters_for_teams(tmp_path: Path):
     assert (gang.duration_ms, cpu.submitted_ms) == (30_000, 30_000)
     assert (cpu.shape.gpus, cpu.shape.cpus_milli) == (0, 4_000)
     assert trace.statuses == {"1": "completed", "2": "timeout"}
-    assert trace.notes[0] == "1 job is left out: no submission, run or request is recorded"
+    assert trace.notes[0] == "1 job is skipped: no submission, run or request is recorded"
 
 
 def test_acme_counts_from_start_to_end_and_memory_by_pod(tmp_path: Path):
@@ -178,7 +178,7 @@ def test_pai_tasks_add_up_to_jobs(tmp_path: Path):
     assert (second.shape.milli, second.submitted_ms) == (250, 30_000)
     assert trace.statuses == {"j1": "completed", "j2": "failed"}
     assert read_trace([jobs, tasks]).jobs == trace.jobs
-    assert "when its first task began" in read_trace(tasks).notes[-1]
+    assert "when their first task started" in read_trace(tasks).notes[-1]
 
 
 def test_openb_pods_may_share_a_gpu(tmp_path: Path):
@@ -196,7 +196,7 @@ def test_openb_pods_may_share_a_gpu(tmp_path: Path):
     assert (share.shape.milli, share.shape.memory_mib, share.duration_ms) == (220, 15_258, 250_000)
     assert (share.submitted_ms, waiting.duration_ms) == (60_000, 60_000)
     assert trace.statuses == {"p1": "completed", "p2": "running", "p3": "pending"}
-    assert trace.notes == ["1 pods were never scheduled; they run until their deletion"]
+    assert trace.notes == ["1 pods were never scheduled: assumed to run from creation to deletion"]
 
 
 def test_sacct_reads_jobs_and_passes_over_their_steps(tmp_path: Path):
@@ -236,8 +236,8 @@ def test_sacct_reads_jobs_and_passes_over_their_steps(tmp_path: Path):
     assert (running.shape.gpus, running.duration_ms) == (1, 300_000)
     assert trace.statuses == {"7_1": "completed", "8": "cancelled", "10": "running"}
     assert trace.notes[:2] == [
-        "2 jobs are left out: they never began",
-        "1 jobs still run; they count with the time they have run so far",
+        "2 jobs are skipped: they never started",
+        "1 jobs are still running; they count with their run time so far",
     ]
 
 

@@ -32,7 +32,7 @@ def test_a_job_table_says_when_jobs_started_and_which_did_not(tmp_path: Path):
 def test_a_start_before_the_submission_is_not_known(tmp_path: Path):
     trace = read_jobs(write(tmp_path, "t.csv", HEADER, "a,9,60,1,2", "b,5,60,1,5"))
     assert trace.starts_ms == {"b": 5_000}
-    assert trace.notes == ["1 job starts before being submitted; when is taken as not known"]
+    assert trace.notes == ["1 job starts before submission; these start times are ignored"]
 
 
 def test_a_start_that_is_no_time_is_refused_with_its_line(tmp_path: Path):

@@ -64,12 +64,12 @@ def test_the_page_of_a_run_is_well_formed_whatever_names_are():
     root = ElementTree.fromstring(made)
     heads = [one.text for one in root.iter("h2")]
     assert heads == [
-        "What came of it",
+        "Results",
         "Over time",
-        "Job by job",
+        "By job",
         "By rack",
         "By team",
-        "What was assumed",
+        "Assumptions",
     ]
     assert "<script" not in made
     assert "onload='x'" not in made
@@ -102,7 +102,7 @@ def test_the_page_of_a_comparison_lays_policies_over_each_other():
     )
     root = ElementTree.fromstring(made)
     assert len([one for one in root.iter() if one.tag.endswith("svg")]) == 4
-    assert [one.text for one in root.iter("h2")][1:] == ["Runs that failed", "Notes"]
+    assert [one.text for one in root.iter("h2")][1:] == ["Failed runs", "Notes"]
     assert "Scorecard" not in made
 
 

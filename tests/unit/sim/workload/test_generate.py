@@ -151,14 +151,14 @@ def test_a_mix_that_cannot_be_says_why(changes: dict[str, object], said: str):
 
 def test_a_fleet_too_small_for_every_size_is_told():
     mix = replace(PLAIN, sizes=(replace(HOURLY, gpus=64),))
-    with pytest.raises(InputError, match="has jobs of 64 gpus and more") as caught:
+    with pytest.raises(InputError, match="need 64 GPUs, but the fleet allows only 8") as caught:
         generate_jobs(mix, nodes(2), week())
     assert caught.value.code == "no-size-fits"
 
 
 def test_work_without_end_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("tenfold.sim.workload.generate._JOBS_MAX", 50)
-    with pytest.raises(InputError, match="takes more than 50 jobs"):
+    with pytest.raises(InputError, match="needs more than 50 jobs"):
         generate_jobs(PLAIN, nodes(64), week())
 
 
@@ -186,14 +186,14 @@ def test_several_mixes_have_a_load_each_or_share_one():
     assert generate_workload(request(mixes=["interactive", "batch"])).load == pytest.approx(
         0.9, rel=0.05
     )
-    with pytest.raises(InputError, match="2 mixes are given 3 loads"):
+    with pytest.raises(InputError, match="2 mixes, but 3 loads"):
         generate_workload(request(mixes=["interactive", "batch"], loads=[0.1, 0.2, 0.3]))
 
 
 def test_a_fleet_without_gpus_gets_no_work(tmp_path: Path):
     fleet = tmp_path / "fleet.toml"
     fleet.write_text('[[pool]]\nname = "cpu"\nshape = "CPU-server"\nnodes = 4\n')
-    with pytest.raises(InputError, match="has no gpus"):
+    with pytest.raises(InputError, match="has no GPUs"):
         generate_workload(request(fleet=fleet))
 
 

@@ -207,7 +207,7 @@ def test_another_policy_is_tried_on_the_same_work(path: Path):
     ]
     live(path, "fifo", [*FIRST, (5, [came(5, 1), came(6, GPUS)]), *later])
     again = rerun(told(path), Policy(name="edf"))
-    assert "1 jobs were cancelled or never ran: left out of both runs" in again.notes
+    assert "1 jobs were cancelled or never ran: not in either run" in again.notes
     assert "1 jobs were not over where the record ends: taken as over there" in again.notes
     started = {
         event.job_id: event.at_ms for event in again.again if type(event).__name__ == "JobStarted"
@@ -221,7 +221,7 @@ def test_a_node_that_was_never_taken_into_use_is_left_out_under_another_policy(p
     refused: list[Event] = [NodeJoined(Millis(1), slow), NodeCordoned(Millis(1), slow.id)]
     live(path, "fifo", [(1, [*JOINED, *refused]), *FIRST[1:], (1_000, [ended(1_000, 2)])])
     again = rerun(told(path), Policy(name="edf"))
-    assert "1 nodes were cordoned and never used: left out" in again.notes
+    assert "1 nodes were cordoned and never used: skipped" in again.notes
     assert again.gpus == GPUS
 
 
@@ -285,7 +285,9 @@ def test_the_state_folder_is_replayed_where_nothing_is_named(
     live(path, "fifo", [*FIRST, *SECOND])
     monkeypatch.setenv("TENFOLD_HOME", str(path.parent))
     assert main(["replay"]) == 0
-    assert "2 orders decided as recorded, and the same fleet at the end" in capsys.readouterr().out
+    assert (
+        "2 orders match the recording; the final fleet state is the same" in capsys.readouterr().out
+    )
     assert main(["replay", "--explain", "job-4"]) == 0
     assert "submitted" in capsys.readouterr().out
     bundle = path.parent / "out.jsonl"

@@ -92,8 +92,10 @@ def test_cheap_hours_are_not_the_clean_ones(files: SimFiles):
 
 def test_what_is_counted_and_who_is_not_held_is_said(files: SimFiles):
     prepared, _, _ = shifted(files, "co2")
-    assert any("idle power and nodes without GPUs are left out" in one for one in prepared.notes)
-    assert any("1 jobs with a deadline state no `limit_s`" in one for one in prepared.notes)
+    assert any(
+        "idle power and nodes without GPUs are not included" in one for one in prepared.notes
+    )
+    assert any("1 jobs with a deadline have no `limit_s`" in one for one in prepared.notes)
     assert any("has 4 hours, not whole days" in one for one in prepared.notes)
 
 

@@ -41,12 +41,16 @@ def read_alibaba_2020(tasks: Path, jobs: Path | None = None) -> JobTrace:
         _add_job_table(jobs, found)
     rows = [row for name, job in found.items() if (row := job.row(name)) is not None]
     notes: list[str] = []
-    note_skipped(len(found) - len(rows), "they never ended or asked for nothing", notes)
+    note_skipped(len(found) - len(rows), "they never ended or requested nothing", notes)
     rounded = sum(job.is_rounded for job in found.values())
     if rounded:
-        notes.append(f"{rounded:,} jobs ask for shares on several GPUs, taken as whole GPUs")
+        notes.append(
+            f"{rounded:,} jobs request fractions of several GPUs, rounded up to whole GPUs"
+        )
     if jobs is None:
-        notes.append("without `pai_job_table` a job counts as submitted when its first task began")
+        notes.append(
+            "without `pai_job_table`, jobs are assumed submitted when their first task started"
+        )
     return trace_of(rows, notes, str(tasks))
 
 
@@ -59,7 +63,7 @@ def read_pai_files(paths: Sequence[Path]) -> JobTrace:
             "unknown-trace",
             f"none of {', '.join(f'`{path}`' for path in paths)} has the "
             f"{len(TASK_COLUMNS)} columns of `pai_task_table`",
-            "give `pai_task_table.csv`, and `pai_job_table.csv` beside it",
+            "give `pai_task_table.csv`, and `pai_job_table.csv` if you have it",
             file=str(paths[0]),
         )
     return read_alibaba_2020(tasks, by_width.get(len(JOB_COLUMNS)))

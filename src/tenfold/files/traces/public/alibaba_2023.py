@@ -31,7 +31,8 @@ def read_openb_pods(path: Path) -> JobTrace:
     note_skipped(open_ended, "their creation or deletion is not recorded", notes)
     if never_scheduled:
         notes.append(
-            f"{never_scheduled:,} pods were never scheduled; they run until their deletion"
+            f"{never_scheduled:,} pods were never scheduled: "
+            "assumed to run from creation to deletion"
         )
     return trace_of(rows, notes, str(path))
 

@@ -2,7 +2,7 @@
 
 A job may have been tried several times. Its duration is the sum of all its attempts, since
 that is how long it held its GPUs; its GPUs are those of its largest attempt. Where the
-GPUs lay was the scheduler's choice and not the job's wish, so it is not kept.
+GPUs were was the scheduler's choice, not part of the request, so it is not kept.
 """
 
 from pathlib import Path
@@ -95,7 +95,7 @@ def _entries(path: Path) -> list[_Entry]:
         raise InputError(
             "not-json",
             f"`{path}` is not JSON: {error}",
-            "give the file `cluster_job_log` of the trace, unpacked",
+            "give the unpacked file `cluster_job_log` of the trace",
             file=str(path),
         ) from None
 
@@ -119,7 +119,7 @@ def _moment(text: str | None, number: int, field: str, errors: TraceErrors) -> f
     found = seconds_of(" ".join(text.split()[:2]))
     if found is None:
         message = f"`{field}` of job number {number} holds `{text[:40]}`, which is not a time"
-        errors.add("wrong-value", message, "mend the entry, or leave it out", None, field)
+        errors.add("wrong-value", message, "fix or remove the entry", None, field)
     return found
 
 
