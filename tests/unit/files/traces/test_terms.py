@@ -119,7 +119,7 @@ def test_terms_that_cannot_be_are_named_with_their_line(tmp_path: Path):
         *((line, "wrong-value") for line in range(6, 10)),
     ]
     assert found[0][2] == "`kind` has the unknown value `toy`"
-    assert found[2][2] == "`checkpoint_every_s` is 0, which is no time between saves"
+    assert found[2][2] == "`checkpoint_every_s` is 0, but must be positive"
 
 
 def test_an_elastic_job_asks_for_whole_gpus_within_its_bounds_and_for_nothing_else(tmp_path: Path):
@@ -137,8 +137,8 @@ def test_an_elastic_job_asks_for_whole_gpus_within_its_bounds_and_for_nothing_el
     found = faults(tmp_path, header, *rows)
     assert [line for line, _, _ in found] == [2, 3, 4, 5, 6, 7, 8]
     assert found[0][2] == "`least_gpus` is 9, more than `gpus` (8)"
-    assert found[3][2] == "a job of 0.5 GPUs cannot be elastic"
-    assert found[4][2] == "an elastic job asks for `cpus`, which would not follow its GPUs"
+    assert found[3][2] == "a job with 0.5 GPUs cannot be elastic"
+    assert found[4][2] == "an elastic job cannot request `cpus`"
     assert "nodes of 4 do not add up to it" in found[6][2]
 
 
@@ -156,7 +156,7 @@ def test_jobs_come_after_jobs_of_the_table_and_never_in_a_circle(tmp_path: Path)
     found = faults(tmp_path, "after,array", *rows)
     assert [line for line, _, _ in found] == [2, 3, 4, 5, 8, 9]
     assert found[0][2] == "job `a` can never start: its `after` dependencies form a cycle"
-    assert found[1][2] == "`after` names `nobody`, which is no job of this table"
+    assert found[1][2] == "`after` names `nobody`, which is not in this table"
     assert "`e[2]`" in found[4][2]
 
 

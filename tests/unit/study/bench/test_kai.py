@@ -42,7 +42,7 @@ def test_the_large_gang_starts():
 
 def test_the_job_that_cannot_be_helped_is_told_why():
     bench = kai_unschedulable()
-    assert any(note.startswith("it is told: ") for note in bench.notes)
+    assert any(note.startswith("reason: ") for note in bench.notes)
     parts = bench.ours("  decision") + bench.ours("  reason")
     assert bench.ours("time to unschedulable, with reason") == pytest.approx(parts)
 
@@ -65,7 +65,7 @@ def test_the_command_says_what_each_column_includes(capsys: pytest.CaptureFixtur
     said = capsys.readouterr().out
     assert "48.7 s" in said
     assert "\ntenfold: " in said
-    assert "\ntheirs: " in said
+    assert "\npublished: " in said
 
 
 def test_the_command_gives_the_same_to_programs(capsys: pytest.CaptureFixture[str]):

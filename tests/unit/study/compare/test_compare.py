@@ -63,7 +63,7 @@ def test_every_policy_meets_every_fleet_and_every_seed(files: SimFiles):
 def test_where_nothing_is_drawn_one_seed_stands_for_all(files: SimFiles):
     answer = compared(request(files, "fifo", seeds=5))
     assert len(answer.cells) == 1
-    assert any("run once" in note for note in answer.notes)
+    assert any("ran once" in note for note in answer.notes)
 
 
 def test_processes_give_what_one_process_gives(files: SimFiles):
@@ -126,7 +126,7 @@ def test_the_command_prints_json_a_table_and_a_page(run, files: SimFiles, tmp_pa
     assert len(list(pictures)) == 4
     status, out, _ = run(*words, "--workers", 1)
     assert status == 0
-    assert "Scorecard: before is `fifo`" in out
+    assert "Change relative to `fifo`" in out
     assert "*" in out
     assert run(*words, "--html", html)[0] == 2
 
@@ -189,5 +189,5 @@ def test_the_table_of_a_run_has_charts_and_nothing_on_standard_error(run, files:
     status, out, err = run("run", "--fleet", files.fleet, "--jobs", files.jobs)
     assert (status, err) == (0, "")
     assert "allocated GPUs over time (of 16)" in out
-    assert "within 1 h" in out
-    assert "dollars for the fleet" in out
+    assert "up to 1 h" in out
+    assert "fleet cost" in out

@@ -208,7 +208,7 @@ def test_another_policy_is_tried_on_the_same_work(path: Path):
     live(path, "fifo", [*FIRST, (5, [came(5, 1), came(6, GPUS)]), *later])
     again = rerun(told(path), Policy(name="edf"))
     assert "1 jobs were cancelled or never ran: not in either run" in again.notes
-    assert "1 jobs were not over where the record ends: taken as over there" in again.notes
+    assert "1 jobs were still running when the record ends: assumed to end there" in again.notes
     started = {
         event.job_id: event.at_ms for event in again.again if type(event).__name__ == "JobStarted"
     }
@@ -230,7 +230,7 @@ def test_another_policy_is_tried_from_a_snapshot_on(path: Path):
     exported(path, path.parent)
     live(path, "fifo", [(1_000, [ended(1_000, 2)]), (5_000, [ended(5_000, 3)])])
     again = rerun(told(path), Policy(name="edf"))
-    assert any("ran where the record begins" in note for note in again.notes)
+    assert any("were running when the record begins" in note for note in again.notes)
     assert {event.job.id for event in again.recorded if isinstance(event, JobSubmitted)} == {
         "job-3",
         "job-4",
