@@ -136,7 +136,7 @@ def _cells(one: Comparison) -> list[str]:
         f"{one.now:.4g} {one.unit}",
         f"{one.change:+.1%}",
         f"{one.noise:.1%}",
-        f"{one.chance:.2g}",
+        "<0.001" if one.chance < 0.001 else f"{one.chance:.2g}",
         one.outcome,
     ]
 
