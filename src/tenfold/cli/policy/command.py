@@ -25,21 +25,21 @@ app = App(
 app.command(
     "tenfold.cli.policy.preview:preview_command",
     name="preview",
-    help="""Simulate a policy change, and show which teams gain or lose.
-
-    The same jobs run under the current and the new policy; nothing is applied. Exits with status 1
-    if a run fails.
-    """,
+    help=(
+        "Simulate a policy change, and show which teams gain or lose.\n\n"
+        "The same jobs run under the current and the new policy; nothing is applied. "
+        "Exits with status 1 if a run fails."
+    ),
 )
 app.command(
     "tenfold.cli.policy.shadow:shadow_command",
     name="shadow",
-    help="""Show how often the policy of `tenfold up --shadow` agrees with the live one.
-
-    The shadow policy is evaluated at every live decision, but its actions are only recorded. So
-    this shows where the two policies differ, not what would have happened: use
-    `tenfold replay --policy` for that.
-    """,
+    help=(
+        "Show how often the policy of `tenfold up --shadow` agrees with the live one.\n\n"
+        "The shadow policy is evaluated at every live decision, but its actions are only "
+        "recorded. So this shows where the two policies differ, not what would have "
+        "happened: use `tenfold replay --policy` for that."
+    ),
 )
 
 EXIT_NO = 1
