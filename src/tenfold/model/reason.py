@@ -1,8 +1,8 @@
-"""Why something was decided or refused: a stable code, and what it is about as data.
+"""Why something was decided or rejected: a stable code with typed fields.
 
-A reason is made where it arises and becomes a sentence only where somebody reads it, for what
-that reader may know (`report/reasons/`). So whatever names a job, a team or a person is held by
-a type of its own, with the team it belongs to: what to hide can be told without reading prose.
+A reason becomes a sentence only when it is shown, limited to what the reader may see
+(`report/reasons/`). So every reference to a job, a team or a user has its own type and the team
+it belongs to: what to hide can be decided without parsing text.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,15 +14,15 @@ from tenfold.model.ids import JobId, NodeId, TeamId
 
 
 class _Stored(Struct, frozen=True, gc=False, tag_field="type", forbid_unknown_fields=True):
-    """A value that says of itself what it is, also where it is stored."""
+    """A value tagged with its type, also when stored."""
 
 
 class JobRef(_Stored, frozen=True, gc=False, tag="job-ref"):
-    """A job, and whose it is."""
+    """A job and its team."""
 
     id: JobId
     team: TeamId | None = None
-    """None where it is not known: then only readers of all teams see the name."""
+    """None if unknown: then only readers of all teams see the name."""
 
 
 class TeamRef(_Stored, frozen=True, gc=False, tag="team-ref"):
@@ -32,27 +32,27 @@ class TeamRef(_Stored, frozen=True, gc=False, tag="team-ref"):
 
 
 class UserRef(_Stored, frozen=True, gc=False, tag="user-ref"):
-    """A person or a token, as the record of the request names it."""
+    """A user or a token, as named in the recorded request."""
 
     name: str
     team: TeamId | None = None
 
 
 class NodeRef(_Stored, frozen=True, gc=False, tag="node-ref"):
-    """A node. Nodes belong to no team, and everybody may know them."""
+    """A node. Nodes belong to no team, and every reader may see them."""
 
     id: NodeId
 
 
 class Amount(_Stored, frozen=True, gc=False, tag="amount"):
-    """An amount of a resource that quotas count: thousandths of a GPU, or micro-USD an hour."""
+    """An amount of a quota resource: milli-GPUs, or micro-USD an hour."""
 
     value: int
     unit: str
 
 
 class Text(_Stored, frozen=True, gc=False, tag="text"):
-    """Words from outside: an error message, a note by an operator. They may name anything."""
+    """Free text: an error message, an operator's note. It may name anything."""
 
     text: str
 
@@ -65,7 +65,7 @@ class Causes(_Stored, frozen=True, tag="causes"):
 
 Ref = JobRef | TeamRef | UserRef | NodeRef | Amount | Text | Causes
 Value = str | int | float | Ref | tuple[str | int | float | Ref, ...]
-"""A plain text is a word of ours, a type, a pool or a place: nothing that belongs to a team."""
+"""A plain string is a keyword, a type, a pool or a location: nothing that belongs to a team."""
 
 
 class Reason(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -74,11 +74,11 @@ class Reason(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     code: str
     fields: Mapping[str, Value] = {}
     sentence: str = ""
-    """As records have it that were written when reasons were prose. It may name anybody."""
+    """The sentence of old records, from before reasons had fields. It may name anyone."""
 
 
 def joined(reasons: Sequence[Reason]) -> Reason:
-    """Return the reasons of a refusal as one; several hold only together."""
+    """Return the reasons of a rejection as one; several apply together."""
     first, *more = reasons
     if not more:
         return first
@@ -86,6 +86,6 @@ def joined(reasons: Sequence[Reason]) -> Reason:
 
 
 class Misfit(Struct, frozen=True):
-    """An expected refusal: returned, never raised."""
+    """An expected rejection: returned, never raised."""
 
     reasons: tuple[Reason, ...]

@@ -1,8 +1,8 @@
-"""Governance: who may use how much of a fleet, and what happens when all want more.
+"""Governance rules: how much of a fleet each team may use, and which jobs are preempted.
 
-Amounts of GPUs are by accelerator type; `ANY` counts GPUs of every type, `USD` what they
-cost an hour. Quotas are guaranteed, not set aside: what a team does not use may be borrowed,
-within the limits that the lender and the borrower declare.
+GPU amounts are by accelerator type; `ANY` counts GPUs of every type, `USD` their cost per hour.
+Quotas are guaranteed, not set aside: idle quota may be borrowed, within the limits that lender
+and borrower set.
 """
 
 from typing import Literal
@@ -16,66 +16,66 @@ from tenfold.model.units import HOUR, MINUTE, Millis, UsdMicros
 ANY = "any"
 """Counts GPUs of every type together."""
 USD = "usd"
-"""Counts what held GPUs cost an hour, in micro-USD."""
+"""Counts the hourly cost of held GPUs, in micro-USD."""
 
 Amounts = dict[str, int]
-"""Thousandths of a GPU by accelerator type or `ANY`; micro-USD an hour under `USD`."""
+"""Milli-GPUs by accelerator type or `ANY`; micro-USD an hour under `USD`."""
 FairShare = Literal["held", "decayed"]
-"""`held` looks at what teams hold now; `decayed` also at what they used of late."""
+"""`held` counts current holdings; `decayed` also counts past usage with a half-life."""
 
 
 class TeamRules(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What one team is promised, and what it may take beyond that."""
+    """The quota and limits of one team."""
 
     id: TeamId
     parent: TeamId | None = None
     weight: float = 1.0
     quota: Amounts = {}
-    """What it can always get back; a type that is not named is 0."""
+    """What it can always reclaim; a type that is not listed is 0."""
     borrow: Amounts = {}
-    """How far beyond its quota it may go; a type that is not named has no limit."""
+    """How far it may exceed its quota; a type that is not listed has no limit."""
     lend: Amounts = {}
-    """How much of its quota others may use; a type that is not named is lent whole."""
+    """How much of its quota others may use; a type that is not listed is lent entirely."""
     hours: tuple[tuple[Hours, Amounts], ...] = ()
-    """Quotas that hold at some hours of the day, in place of `quota`."""
+    """Quotas for parts of the day, in place of `quota`."""
     residency: tuple[str, ...] = ()
-    """Tags that every node of its jobs must bear."""
+    """Tags that every node of its jobs must have."""
     min_run_ms: Millis | None = None
-    """Its jobs run at least so long before they may be stopped; None: as the policy says."""
+    """Minimum run time of its jobs before preemption; None: the policy's."""
 
 
 class GovernanceRules(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The rules of a shared fleet."""
+    """The governance rules of a fleet."""
 
     teams: tuple[TeamRules, ...] = ()
     fair_share: FairShare = "held"
     half_life_ms: Millis = Millis(24 * HOUR)
-    """After so long, use counts half as much under `decayed`."""
+    """Half-life of past usage under `decayed`."""
     reservations: int = field(default=4, name="promises")
-    """Blocked gangs that are promised a start at a time; 0 turns promises off."""
+    """Blocked gangs with a reserved start at the same time; 0 turns reservations off."""
     reserve_after_ms: Millis = field(default=Millis(30 * MINUTE), name="promise_after_ms")
-    """A gang waits so long before it is promised anything."""
+    """How long a gang waits before it gets a reserved start."""
     backfill: bool = True
-    """Whether jobs that end in time may use nodes that are kept for a promise."""
+    """Whether jobs that end in time may use reserved nodes."""
     preempts: bool = True
     min_run_ms: Millis = Millis(5 * MINUTE)
-    """A job runs at least so long before it may be stopped for another."""
+    """Minimum run time before a job may be preempted."""
     delay_ms: Millis = Millis(0)
-    """A job waits at least so long before others are stopped for it."""
+    """How long a job waits before it may preempt others."""
     stops_per_hour: int = 0
-    """Jobs that may be stopped for others within an hour; 0 means no limit."""
+    """Maximum preemptions per hour; 0 means no limit."""
     stops_per_job: int = 0
-    """Times that one job may be stopped for others; 0 means no limit."""
+    """Maximum preemptions of one job; 0 means no limit."""
     restart_cost_ms: Millis = Millis(5 * MINUTE)
-    """What a stop is reckoned to cost beyond the work it loses."""
+    """Assumed cost of a preemption beyond the work it loses."""
     defragment: bool = False
-    """Whether jobs are moved together where that lets a gang start."""
+    """Whether small jobs are moved so that a gang can start."""
     idle_ms: Millis | None = None
-    """An interactive session that idles so long is ended."""
+    """How long an interactive session may be idle before it is ended."""
     off_peak: tuple[Hours, ...] = ()
-    """When jobs that ask for off-peak hours may start; none means at any time."""
+    """Hours in which off-peak jobs may start; none means at any time."""
     windows: tuple[Window, ...] = ()
     usd_micros_per_gpu_hour: dict[str, UsdMicros] = {}
     """Prices by accelerator type, for quotas in dollars."""
     timezone_ms: Millis = Millis(0)
-    """What is added to the clock before hours of the day are read."""
+    """Added to the clock before the time of day is read."""

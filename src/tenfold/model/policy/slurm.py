@@ -1,6 +1,6 @@
-"""How a Slurm controller schedules: the part of `slurm.conf` that decides who goes next.
+"""How a Slurm controller schedules: the scheduling part of `slurm.conf`.
 
-Defaults are those of Slurm 22.05. A limit that is None is none.
+Defaults are those of Slurm 22.05. A limit of None means no limit.
 """
 
 from typing import Literal
@@ -24,13 +24,13 @@ class PriorityWeights(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 
 class Backfill(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The backfill scheduler's habits; a count of 0 is no limit."""
+    """Settings of the backfill scheduler; a count of 0 means no limit."""
 
     interval_ms: Millis = Millis(30 * SECOND)
     resolution_ms: Millis = Millis(60 * SECOND)
     window_ms: Millis = Millis(1_440 * MINUTE)
     time_max_ms: Millis | None = None
-    """Longest turn; that of `interval_ms` where it is not stated."""
+    """Longest pass; `interval_ms` if not set."""
     jobs_tested_max: int = 500
     jobs_started_max: int = 0
     jobs_per_user_max: int = 0
@@ -39,7 +39,7 @@ class Backfill(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     age_reserve_min_ms: Millis = Millis(0)
     priority_reserve_min: int = 0
     goes_on: bool = False
-    """Goes on with its list after giving way to others (`bf_continue`)."""
+    """Continues its pass after releasing locks (`bf_continue`)."""
     prefers_busy_nodes: bool = False
 
 
@@ -48,13 +48,13 @@ class SlurmPartition(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     name: str
     nodes: str = ""
-    """A host list as it is written; `ALL` stands for every node."""
+    """A host list as written; `ALL` means every node."""
     is_default: bool = False
     priority_tier: int = 1
     priority_job_factor: int = 1
     time_max_ms: Millis | None = None
     time_default_ms: Millis | None = None
-    """Limit of a job that states none; `time_max_ms` where this is None."""
+    """Limit of a job without one; `time_max_ms` if this is None."""
     grace_ms: Millis = Millis(0)
     preempt_mode: str = ""
     qos: str = ""
@@ -67,14 +67,14 @@ class SlurmPolicy(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     weights: PriorityWeights = PriorityWeights()
     age_max_ms: Millis = Millis(7 * DAY)
     decay_half_life_ms: Millis = Millis(7 * DAY)
-    """Time in which past use counts half; 0 is never."""
+    """Half-life of past usage; 0 means no decay."""
     calc_period_ms: Millis = Millis(5 * MINUTE)
     favors_small: bool = False
     priority_flags: tuple[str, ...] = ()
     scheduler: Literal["backfill", "builtin"] = "backfill"
     backfill: Backfill = Backfill()
     queue_depth: int = 100
-    """Jobs looked at when something happened; the regular turn looks at all."""
+    """Jobs considered on an event; the periodic pass considers all."""
     partition_depth: int = 0
     interval_ms: Millis = Millis(60 * SECOND)
     interval_min_us: int = 2
@@ -82,7 +82,7 @@ class SlurmPolicy(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     defers: bool = False
     """Does not try to start a job at once when it is submitted."""
     parameters: dict[str, str] = {}
-    """All of `SchedulerParameters` as written, also what is not modelled here."""
+    """All of `SchedulerParameters` as written, including what is not modelled here."""
     preempt_type: str = "none"
     preempt_modes: tuple[str, ...] = ("off",)
     select_type: str = "linear"

@@ -1,11 +1,11 @@
-"""At which share of waits P50 and P90 are read, so that half and nine in ten hold.
+"""Choose the quantile levels at which P50 and P90 are read, so that half and nine in ten hold.
 
-Two things move a level. Once it is known whether a job started by its bound, the level goes
-a step: up where the job was late, down where it was not, in such proportion that steps
-cancel out when the bound holds as often as it should. So it holds in the long run whatever
-the policy does (adaptive conformal inference). But in a long queue that is known late, and
-meanwhile all forecasts err alike. So each forecast is also pulled by what is believed, as
-the curve now stands, about those that were made for jobs like it and are still open.
+Two things move a level. Once it is known whether a job started by its bound, the level takes a
+step: up if the job was late, down if not, in such proportion that steps cancel out when the bound
+holds as often as it should. So coverage is right in the long run whatever the policy does
+(adaptive conformal inference). In a long queue that feedback comes late, and meanwhile all
+forecasts share the same error. So each forecast is also corrected by the expected coverage of the
+open forecasts for similar jobs, given the current curve.
 """
 
 from math import exp, log, log2
@@ -14,26 +14,26 @@ from tenfold.study.eta.past_waits import SimilarWaits
 
 SHARES = (0.5, 0.9)
 STEPS = (0.1, 0.15)
-"""Log-odds by which one late start moves the level, less what those in time take back."""
+"""Log-odds step of the level for one late start; on-time starts move it back."""
 STEADY_AFTER, SMALLEST_STEP = 3_000, 0.25
-"""After so many bounds were judged, steps shrink with their number, to this part at least:
-the longer the record, the less a burst of waits that share one fate should say."""
+"""After so many checked bounds, steps shrink with their number, down to this fraction: the longer
+the record, the less one correlated burst of waits should count."""
 PULL_WEIGHTS = (3.0, 2.0)
-"""How strongly a level is pulled back by what is believed of forecasts for jobs alike. That
-nearly all of them hold says little about one in ten, so P90 is pulled less."""
+"""Weight of the correction by open forecasts for similar jobs. Nearly full coverage says little
+about one in ten, so P90 is corrected less."""
 MAX_OFFSET = (6.0, 9.0)
-"""Many bounds may pass unmet before the first is judged; steps must end somewhere."""
+"""Cap on offsets: many bounds may pass before the first is checked."""
 
 
 class QuantileLevels:
-    """The levels of P50 and P90 for one kind of waits, in log-odds away from their shares."""
+    """The levels of P50 and P90 for one kind of wait, as log-odds offsets from their shares."""
 
     def __init__(self) -> None:
         self._offsets = [0.0] * len(SHARES)
         self._judged = 0
 
     def halvings(self, similar: SimilarWaits) -> list[float]:
-        """Return after how many halvings of those that wait P50 and P90 are to be read."""
+        """Return after how many halvings of the waiting jobs P50 and P90 are read."""
         found: list[float] = []
         for place, share in enumerate(SHARES):
             odds = share / (1 - share)

@@ -1,14 +1,13 @@
-"""How long jobs like this one have waited of late, those that still wait included.
+"""How long similar jobs have waited recently, including those that still wait.
 
-A wait is remembered with the traits that it began with. The nearest by traits are asked, and
-each counts the less the further it is. How many of them still waited after so long is a
-product over those that started (Kaplan and Meier): a job that still waits says that waits
-are at least this long, and leaving it out would make every forecast in a growing queue too
-early. Times are log2 of ms throughout, for waits differ by factors.
+A wait is stored with the features it began with. The nearest waits by features are used, weighted
+by distance. The share that still waits after a given time is a product-limit estimate
+(Kaplan-Meier): a job that still waits is a lower bound, and ignoring it would make every forecast
+in a growing queue too early. Times are log2 of ms throughout, because waits differ by factors.
 
-Jobs that wait at the same time share one fate: a thousand of them tell of one long wait,
-not of a thousand. So the share that a curve may speak of is bounded by how often the waits
-that it rests on would follow each other in the time that they span.
+Jobs that wait at the same time are correlated: a thousand of them are evidence of one long wait,
+not of a thousand. So the tail of a curve is bounded by how many waits would fit one after another
+into the time that its data span.
 """
 
 from math import log2
@@ -20,15 +19,15 @@ from numpy.typing import NDArray
 from tenfold.physics.arrays import Floats
 
 WINDOW = 1_000
-"""Waits that are remembered: enough of each kind, and so few that old times fade."""
+"""Waits kept: enough of each kind, and few enough that old ones expire."""
 NEAREST = 200
 MIN_WAITS = 8
-"""With fewer waits than this the work in the queue alone is asked."""
+"""With fewer waits than this only queued work is used."""
 TREND = 0.5
-"""Waits are compared after division by the work in the queue to this power: 1 would trust
-that work alone, 0 would never go beyond what has been seen in a queue that grows."""
+"""Waits are compared after division by the queued work to this power: 1 would rely on that work
+alone, 0 would never extrapolate in a growing queue."""
 DOUBT = 20.0
-"""How many forecasts that held as they should are believed in before any is seen."""
+"""Prior weight, in forecasts that held as they should."""
 SHORTEST_MS = 1_000.0
 STILL_WAITS = np.inf
 
@@ -37,21 +36,21 @@ Flags = NDArray[np.bool_]
 
 
 class WaitFeatures(NamedTuple):
-    """What a wait is known by when it begins; numbers a doubling apart differ by one."""
+    """Features of a wait when it begins; values that double differ by one."""
 
     gpus: float
     ran: float
-    """Minutes of service that the job has had before."""
+    """Minutes the job has run before."""
     pending: float
-    """Jobs that wait, this one included."""
+    """Pending jobs, this one included."""
     drain: float
-    """ms for which the jobs that wait would keep all GPUs busy."""
+    """ms for which the pending jobs would keep all GPUs busy."""
     team_priority: float
     """A number for the team and the priority: the same or not."""
 
 
 class SurvivalCurve(NamedTuple):
-    """Halvings of the number that still waits (bits), by log2 of the wait in ms."""
+    """Halvings of the number still waiting (bits), by log2 of the wait in ms."""
 
     times: Floats
     bits: Floats
@@ -67,7 +66,7 @@ class SurvivalCurve(NamedTuple):
         place = int(np.searchsorted(self.bits, bits - 1e-9))
         if place < len(times):
             return float(times[place])
-        # Beyond what anybody has seen, each halving is believed to double the wait.
+        # Beyond the data, each halving is assumed to double the wait.
         return last + bits - float(self.bits[-1])
 
     def halvings(self, times: Floats) -> Floats:
@@ -79,18 +78,18 @@ class SurvivalCurve(NamedTuple):
 
 
 class SimilarWaits(NamedTuple):
-    """The waits nearest to one: their curve, and what had been forecast of them."""
+    """The waits most similar to one: their curve, and their forecasts."""
 
     curve: SurvivalCurve
     weights: Floats
     times: Floats
-    """log2 of each wait so far, brought to the work in this one's queue."""
+    """log2 of each wait so far, scaled to this queue's work."""
     started: Flags
     bounds: Floats
-    """log2 of P50 and P90 as they were forecast, brought there as well."""
+    """log2 of the forecast P50 and P90, scaled likewise."""
 
     def hit_share(self, place: int, share: float) -> float:
-        """Return which share starts by P50 or P90; of those that still wait, as the curve says."""
+        """Return the share that starts by P50 or P90; for pending jobs, by the curve."""
         bounds = self.bounds[:, place]
         before = self.curve.halvings(bounds) - self.curve.halvings(self.times)
         expected = 1 - np.exp2(-np.maximum(before, 0.0))
@@ -105,7 +104,7 @@ class PastWaits:
 
     def __init__(self) -> None:
         self.count = 0
-        """Waits that ever began; the number of the next."""
+        """Waits that ever began; also the number of the next."""
         self._features = np.zeros((WINDOW, len(WaitFeatures._fields)))
         self._began = np.zeros(WINDOW)
         self._ended = np.full(WINDOW, STILL_WAITS)
@@ -114,11 +113,11 @@ class PastWaits:
 
     @property
     def known(self) -> int:
-        """Waits that are remembered."""
+        """Number of stored waits."""
         return min(self.count, WINDOW)
 
     def begin(self, features: WaitFeatures, now_ms: int, bounds: tuple[int, int]) -> int:
-        """Remember a wait and its forecast, forget the oldest, and return its number."""
+        """Store a wait and its forecast, drop the oldest, and return its number."""
         number, place = self.count, self.count % WINDOW
         self._features[place] = features
         self._began[place] = now_ms
@@ -129,7 +128,7 @@ class PastWaits:
         return number
 
     def end(self, number: int, now_ms: int, *, started: bool) -> None:
-        """Note the end of a wait; one that was given up says only that it was as long."""
+        """Record the end of a wait; an abandoned wait is only a lower bound."""
         if number >= self.count - WINDOW:
             self._ended[number % WINDOW] = now_ms
             self._started[number % WINDOW] = started
@@ -137,7 +136,7 @@ class PastWaits:
     def similar(self, features: WaitFeatures, now_ms: int) -> SimilarWaits | None:
         """Return the nearest waits; None where too few are known."""
         known = self.known
-        # What began at this moment has told nothing yet.
+        # A wait that began now carries no information yet.
         before = np.flatnonzero(self._began[:known] < now_ms)
         if len(before) < MIN_WAITS:
             return None
@@ -169,7 +168,7 @@ class PastWaits:
 def _product_limit(
     times: Floats, started: Flags, weights: Floats, independent_waits: float
 ) -> SurvivalCurve:
-    """Return the curve of those who still wait; at one time, starts come before the rest."""
+    """Return the survival curve of waits; at equal times, starts come before censored waits."""
     order = np.lexsort((~started, times))
     times, started, weights = times[order], started[order], weights[order]
     at_risk = weights[::-1].cumsum()[::-1]

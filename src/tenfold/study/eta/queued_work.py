@@ -1,9 +1,9 @@
-"""How long what waits will keep the fleet busy: the work in the queue over all GPUs.
+"""Estimate how long the queued work will keep the fleet busy.
 
-How long a job lasts is not known before it ends. It is taken as the time that jobs of its
-size have run so far over how many of them ended, those that still run included: without
-them, jobs would seem as short as those that are quickest to end. Of few jobs of one size
-all others have a say. True durations are never read.
+The length of a job is not known before it ends. It is estimated as the total run time of jobs of
+its size divided by how many of them ended, running jobs included: without them, jobs would look
+as short as the quickest ones. If few jobs of one size are known, all sizes contribute. True
+durations are never read.
 """
 
 from tenfold.fleet.fleet import HISTORY, NEVER_RAN, FleetView
@@ -11,11 +11,11 @@ from tenfold.model.job.job import WHOLE, Job
 from tenfold.model.units import HOUR, Millis
 
 PRIOR_JOBS = 8
-"""So many ends of one size weigh as much as what all sizes together say."""
+"""Weight of the estimate over all sizes, in finished jobs of one size."""
 
 
 class QueuedWork:
-    """Run times and ends by doubling of size, gathered while a run goes on."""
+    """Run times and job ends by power-of-two size, collected during a run."""
 
     def __init__(self) -> None:
         self._ran: dict[int, int] = {}
@@ -25,7 +25,7 @@ class QueuedWork:
         """(nodes, GPUs of all of them)."""
 
     def drain_ms(self, view: FleetView, now_ms: Millis) -> float:
-        """Return how long all GPUs together would be busy with the jobs that wait."""
+        """Return how long the pending jobs would keep all GPUs busy."""
         self._record_ended(view)
         mean_run_ms = self._mean_run_ms(view, now_ms)
         overall_ms = mean_run_ms[None]
@@ -35,7 +35,7 @@ class QueuedWork:
         return work / max(1, self._all_gpus(view))
 
     def _record_ended(self, view: FleetView) -> None:
-        """Take note of what ended since the last time."""
+        """Record jobs that ended since the last call."""
         new = min(view.ended - self._state_counts, HISTORY, len(view.history))
         self._state_counts = view.ended
         for back in range(new, 0, -1):
@@ -45,7 +45,7 @@ class QueuedWork:
             self._ends[size] = self._ends.get(size, 0) + 1
 
     def _mean_run_ms(self, view: FleetView, now_ms: Millis) -> "dict[int | None, float]":
-        """Return how long a job lasts by size, and under None whatever its size."""
+        """Return the expected run time by size, and under None over all sizes."""
         ran, past = dict(self._ran), view.past
         for job_id, run in view.running.items():
             size = _size(run.job)

@@ -1,8 +1,7 @@
-"""The book of a run that was recorded: the waits in its record, followed once more.
+"""Rebuild the wait log of a recorded run by replaying its record.
 
-Nobody kept a book while the run went on, but all that a book sees stands in the record. So
-what is asked about a saved state is answered from the waits that had ended by then, and is
-as well calibrated as if somebody had.
+The record holds everything a wait log observes, so questions about a saved state are answered
+from the waits that had ended by then, as well calibrated as in the live run.
 """
 
 from collections.abc import Sequence
@@ -18,12 +17,11 @@ from tenfold.model.units import Millis
 from tenfold.study.eta.wait_log import WaitLog
 
 MAX_WAITS = 1_000
-"""Of more waits than this only each so many-th is followed: all are forecast once more, and
-that takes a third of a millisecond each."""
+"""With more waits than this only every n-th is tracked: each costs a third of a millisecond."""
 
 
 class _RecordedDecider:
-    """Decides what was decided."""
+    """Repeats the recorded decisions."""
 
     name = "recorded"
 
@@ -36,7 +34,7 @@ class _RecordedDecider:
 
 
 def wait_log_of(lines: Sequence[Line]) -> WaitLog:
-    """Return the book that would have been kept while these lines were written."""
+    """Return the wait log that the run would have produced."""
     wait_log = WaitLog(every=1 + _waits(lines) // MAX_WAITS)
     world = ReplayWorld(iterations_of(lines))
     run(world, Fleet(), [_RecordedDecider(world)], witnesses=[wait_log])
@@ -44,7 +42,7 @@ def wait_log_of(lines: Sequence[Line]) -> WaitLog:
 
 
 def _waits(lines: Sequence[Line]) -> int:
-    """Return about how many waits a record holds: who starts in its own turn does not wait."""
+    """Return the approximate number of waits; a job that starts in its own cycle does not wait."""
     waits = 0
     for turn in iterations_of(lines):
         new = {fact.job.id: None for fact in turn.facts if isinstance(fact, JobSubmitted)}

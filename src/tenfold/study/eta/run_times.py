@@ -1,8 +1,8 @@
-"""How long runs go on, drawn from what has ended and from what still runs.
+"""Draw run times of jobs from finished and still running ones.
 
-Run time is cut into doubling levels. The hazard of a level is the chance that a job which
-reached it ends in it, of its size where enough of that size is known; before any history
-all lengths are alike on a log scale. True durations are never read.
+Run time is divided into doubling intervals. The hazard of an interval is the probability that a
+job which reached it ends in it, for its size if enough jobs of that size are known; before any
+history, run times are uniform on a log scale. True durations are never read.
 """
 
 from tenfold.fleet.fleet import NEVER_RAN, FleetView
@@ -14,13 +14,13 @@ LEVELS = 22
 BOUNDS = [0, *(FIRST_MS << step for step in range(LEVELS))]
 PRIOR = [1 / (LEVELS - level + 1) for level in range(LEVELS)]
 TRUST_ALL, TRUST_SIZE = 1.0, 8.0
-"""How many jobs of a kind weigh as much as what the wider kind says."""
+"""Weight of the wider prior, in jobs."""
 EVERY = -1
 NONE = (0,) * LEVELS
 
 
 class RunTimeModel:
-    """Shares that outlast each level, by doubling of size."""
+    """Survival shares at each interval, by power-of-two size."""
 
     def __init__(self, view: FleetView, now_ms: Millis) -> None:
         ends: dict[int, list[int]] = {}
@@ -45,7 +45,7 @@ class RunTimeModel:
         }
 
     def draw(self, job: Job, served_ms: int, chance: float) -> int:
-        """Return a length beyond `served_ms`: `chance` in [0, 1) is the share that is shorter."""
+        """Return a run time above `served_ms`: `chance` in [0, 1) is the share that is shorter."""
         survival = self._by_size.get(_size(job), self._every)
         level = _level(served_ms)
         start, end = BOUNDS[level], BOUNDS[level + 1]
@@ -81,7 +81,7 @@ def _hazards(
     wider: list[float],
     trust: float,
 ) -> list[float]:
-    """Return the chance to end in each level; who is inside one counts half for it."""
+    """Return the hazard of each interval; a job inside one counts half for it."""
     hazards = [0.0] * LEVELS
     beyond = 0
     for level in range(LEVELS - 1, -1, -1):

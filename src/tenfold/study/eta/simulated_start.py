@@ -1,8 +1,7 @@
-"""A run ahead: the fleet as it is, the real decider, and lengths drawn from history.
+"""Simulate the fleet ahead with the real decider, with run times drawn from history.
 
-Jobs keep coming as they came of late: those submitted in the latest stretch that the view
-remembers come again, shifted by a drawn part of it. Every draw depends on the seed and on
-names alone.
+Arrivals continue as in the recent past: the latest remembered submissions repeat, shifted by a
+random part of their span. Every draw depends only on the seed and on names.
 """
 
 from collections.abc import Sequence
@@ -31,13 +30,13 @@ from tenfold.sim.seeded import seeded_fraction
 from tenfold.study.eta.run_times import RunTimeModel
 
 MOST_FACTS = 2_500
-"""A run ahead is given up after so many facts: bounded by work, not by seconds."""
+"""A simulation is cut off after so many events: bounded by work, not by time."""
 ARRIVALS = 400
 NEVER = 1 << 62
 
 
 class SimulatedStart(NamedTuple):
-    """When the job started in one run ahead, or how far the run went without it."""
+    """When the job started in one simulation, or when it was cut off."""
 
     at_ms: int
     started: bool
@@ -51,7 +50,7 @@ def simulate_start(
     run_times: RunTimeModel,
     seed: int,
 ) -> SimulatedStart:
-    """Return when a waiting job starts if lengths and arrivals fall as this seed draws them."""
+    """Return when a pending job starts with the run times and arrivals of one seed."""
     fork = fleet.fork()
     world = _World(fork, job_id, now_ms, run_times, seed)
     run_loop(world, fork, [decider])
@@ -59,7 +58,7 @@ def simulate_start(
 
 
 class _World:
-    """Ends and arrivals to come; orders take no time."""
+    """Future job ends and arrivals; actions take no time."""
 
     def __init__(
         self, view: FleetView, job_id: JobId, now_ms: Millis, run_times: RunTimeModel, seed: int
@@ -71,9 +70,9 @@ class _World:
         self._jobs: dict[JobId, Job] = dict(view.pending)
         self._served: dict[JobId, int] = {each: past.ran_ms for each, past in view.past.items()}
         self._run_ms: dict[JobId, int] = {}
-        """Length of the whole job, once it was drawn."""
+        """Total run time of each job, once drawn."""
         self._runs: dict[JobId, tuple[int, int]] = {}
-        """(since when it runs, number of its end in the heap)."""
+        """(start time, number of its end event in the heap)."""
         self._heap: list[tuple[int, int, JobId]] = []
         self._number = 0
         self._arrivals = _arrivals(view, now_ms, seed)
@@ -81,7 +80,7 @@ class _World:
         self._first: list[Event] | None = self._adopt_running(view, now_ms)
 
     def _adopt_running(self, view: FleetView, now_ms: Millis) -> list[Event]:
-        """Take over what runs, and let orders that are under way be done at once."""
+        """Adopt running jobs, and complete pending actions at once."""
         events: list[Event] = []
         for job_id, run in view.running.items():
             self._jobs[job_id] = run.job
@@ -99,7 +98,7 @@ class _World:
         return events
 
     def wait(self, until_ms: Millis | None) -> tuple[Millis, Sequence[Event]] | None:
-        """Jump to the next end or arrival; over once the job runs, or too much has happened."""
+        """Jump to the next end or arrival; stop once the job runs or the event limit is reached."""
         if self._first is not None:
             first, self._first = self._first, None
             return self.now_ms, first
@@ -118,7 +117,7 @@ class _World:
         return None
 
     def carry_out(self, actions: Sequence[Action], now_ms: Millis) -> Sequence[Event]:
-        """Do everything at once."""
+        """Carry out actions immediately."""
         outcomes: list[Event] = []
         for action in actions:
             if isinstance(action, StartJob):
@@ -174,7 +173,7 @@ class _World:
 
 
 class _Arrivals(NamedTuple):
-    """Jobs to come, with when; they come again after `span_ms`."""
+    """Future arrivals with their times; they repeat after `span_ms`."""
 
     jobs: list[tuple[int, Job]]
     span_ms: int
@@ -182,13 +181,13 @@ class _Arrivals(NamedTuple):
 
 
 def _arrivals(view: FleetView, now_ms: int, seed: int) -> _Arrivals:
-    """Return the latest arrivals, turned around within their span by a drawn part of it."""
+    """Return recent arrivals, rotated within their span by a random part of it."""
     jobs = [ended.job for ended in view.history]
     jobs += [run.job for run in view.running.values()]
     jobs += list(view.pending.values())
-    # Of what came before the oldest end that is remembered, only a part is known.
+    # Jobs submitted before the oldest remembered end are only partly known.
     since_ms = view.history[0].ended_ms if len(view.history) >= HISTORY else -NEVER
-    # A copy would come after what its model came after, which is over or is another's.
+    # A copy would depend on the original's dependencies, which have ended or are not its own.
     jobs = [job for job in jobs if since_ms <= job.submitted_ms <= now_ms and job.terms is None]
     jobs.sort(key=lambda job: (job.submitted_ms, job.seq))
     seq = max((job.seq for job in jobs), default=0)

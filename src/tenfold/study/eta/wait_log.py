@@ -1,11 +1,11 @@
-"""The book of waits: follows a run, and learns how far its own forecasts may be trusted.
+"""Track waits during a run, and learn how reliable its own forecasts are.
 
-Each wait that is followed gets a P50 and a P90 when it begins, read from what jobs like it
-have waited. `QuantileLevels` says at which shares: they move with every forecast that is judged.
+Each tracked wait gets a P50 and a P90 when it begins, from the waits of similar jobs.
+`QuantileLevels` chooses the levels: they move with every forecast that is checked.
 
-Nothing here is known before it happened, and nothing costs a run without a book. A wait
-begins when a moment is over and the job is still pending: one that displaces others starts
-within the moment of its submission and never waits. A start counts when it is ordered.
+Nothing here uses the future, and a run without a wait log pays nothing. A wait begins when a
+cycle is over and the job is still pending: a job that preempts others starts within the cycle of
+its submission and never waits. A start counts when it is ordered.
 """
 
 from collections import deque
@@ -26,19 +26,19 @@ from tenfold.study.eta.past_waits import SHORTEST_MS, PastWaits, SimilarWaits, W
 from tenfold.study.eta.queued_work import QueuedWork
 
 COLD_START = (-1.0, 2.0)
-"""Before anything was seen: half the work in the queue, and four times it."""
+"""Without data: half the queued work, and four times it."""
 MAX_LOG2_MS = log2(100 * 365 * 24 * HOUR)
 MAX_TRACKED = 10_000
-"""Waits followed at once; the next ones are let go."""
+"""Waits tracked at the same time; further ones are skipped."""
 SLACK = 1_000
 
 WaitKey = tuple[bool, int]
-"""A wait: whether the job had run before, and the wait's number among those of its kind."""
+"""A wait: whether the job had run before, and its number among waits of that kind."""
 UNTRACKED: WaitKey = (False, -1)
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """What was forecast when a wait began, and when it was over."""
+    """The forecast made when a wait began, and when it ended."""
 
     job_id: JobId
     first: bool
@@ -58,15 +58,15 @@ class _TrackedWait(Struct, frozen=True):
 
 
 class WaitLog:
-    """Follows a run as a witness. `every` thins out the waits that are followed.
+    """Observes a run as a witness. `every` thins out the waits that are tracked.
 
-    Jobs that never ran and jobs that were displaced are two kinds of waits, each with its
-    own memory: where one is rare, the other would soon crowd it out.
+    First waits and waits after a preemption are two kinds, each with its own memory: otherwise the
+    frequent kind would crowd out the rare one.
     """
 
     def __init__(self, *, every: int = 1, outcomes: int = 1_000) -> None:
         self.outcomes: deque[Outcome] = deque(maxlen=outcomes)
-        """The latest waits that ended in a start."""
+        """Recent waits that ended in a start."""
         self._every = every
         self._state_counts = 0
         self._waits = {again: PastWaits() for again in (False, True)}
@@ -74,18 +74,18 @@ class WaitLog:
         self._queued_work = QueuedWork()
         self._team_priorities: dict[tuple[str, int], int] = {}
         self._waiting: dict[JobId, WaitKey] | None = None
-        """Every job that waits, with the mark of its wait; None before the first cycle."""
+        """Pending jobs with the key of their wait; None before the first cycle."""
         self._tracked: dict[WaitKey, _TrackedWait] = {}
         self._due: list[tuple[int, WaitKey, int]] = []
-        """Bounds to come: (ms, mark of the wait, 0 for P50 and 1 for P90)."""
+        """Future bounds: (ms, key of the wait, 0 for P50 and 1 for P90)."""
 
     @property
     def known(self) -> int:
-        """Waits that forecasts now rest on."""
+        """Waits that forecasts are based on."""
         return sum(waits.known for waits in self._waits.values())
 
     def cycle(self, fleet: Fleet, now_ms: Millis, decider: Decider, decision: Decision) -> None:
-        """Take note of starts, of bounds that passed, and of new waits."""
+        """Record starts, expired bounds and new waits."""
         self._expire_bounds(now_ms)
         pending = fleet.pending
         requeued: dict[JobId, None] = {}
@@ -100,7 +100,7 @@ class WaitLog:
         if decision.wake_at_ms == now_ms:
             return
         if self._waiting is None:
-            # How long these have waited, and what for, nobody saw.
+            # The waits of these jobs began before this log.
             self._waiting = dict.fromkeys(pending, UNTRACKED)
             return
         for job in self._new_waits(fleet, requeued):
@@ -109,7 +109,7 @@ class WaitLog:
             self._reconcile(fleet, now_ms)
 
     def forecast(self, view: FleetView, job: Job, now_ms: Millis) -> tuple[int, int]:
-        """Return P50 and P90 of the moment at which a waiting job starts."""
+        """Return P50 and P90 of the start time of a pending job."""
         key = (self._waiting or {}).get(job.id, UNTRACKED)
         tracked = self._tracked.get(key)
         if tracked is not None:
@@ -134,7 +134,7 @@ class WaitLog:
         return p50, max(p50, p90)
 
     def _alike(self, features: WaitFeatures, now_ms: int, *, again: bool) -> SimilarWaits | None:
-        """Return waits of the same kind, or of the other where too few of this one are known."""
+        """Return similar waits of the same kind, or of the other kind if too few are known."""
         same, other = self._waits[again], self._waits[not again]
         return same.similar(features, now_ms) or other.similar(features, now_ms)
 
@@ -153,7 +153,7 @@ class WaitLog:
         )
 
     def _new_waits(self, fleet: Fleet, requeued: dict[JobId, None]) -> list[Job]:
-        """Return who began to wait: the last of those pending, for they are kept in order."""
+        """Return jobs that began to wait: the last pending ones, which are kept in order."""
         waiting = self._waiting or {}
         new: list[Job] = []
         for job in reversed(fleet.pending.values()):
@@ -206,7 +206,7 @@ class WaitLog:
         )
 
     def _expire_bounds(self, now_ms: Millis) -> None:
-        """Count those late who still wait after their bound."""
+        """Count jobs that still wait after their bound as late."""
         due = self._due
         while due and due[0][0] < now_ms:
             _, key, place = heappop(due)
@@ -214,7 +214,7 @@ class WaitLog:
                 self._levels[key[0]].learn(place, late=True)
 
     def _reconcile(self, view: FleetView, now_ms: Millis) -> None:
-        """Let go of jobs that were taken back, and meet those that were overlooked."""
+        """Drop cancelled jobs, and add pending jobs that were missed."""
         assert self._waiting is not None
         for job_id in [job_id for job_id in self._waiting if job_id not in view.pending]:
             self._end_wait(job_id, now_ms, started=False)

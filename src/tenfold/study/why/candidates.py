@@ -1,7 +1,7 @@
-"""Changes that might let a waiting job start; each is tried before anybody hears of it.
+"""Candidate changes that might let a pending job start; each is tested before it is shown.
 
-They come in three parts: what nobody pays for, what costs GPU time, and what makes less of the
-job. A part that cannot help, as for a job that its own terms hold back, is left out.
+There are three groups: changes without cost, changes that cost GPU time, and changes that reduce
+the request. A group that cannot help, as for a job blocked by its own terms, is left out.
 """
 
 from collections.abc import Iterable, Iterator
@@ -40,21 +40,21 @@ RemedyKind = Literal[
     "size",
     "several",
 ]
-"""In this order where two cost the same."""
+"""In order of preference at equal cost."""
 REDUCING: tuple[RemedyKind, ...] = ("terms", "tags", "size", "several")
-"""What makes less of the job than was asked for."""
+"""Kinds that reduce the request."""
 Candidate = tuple[RemedyKind, Change]
 BACKFILL_TRIES = 4
-"""Promises and windows before which a place is sought."""
+"""Reserved starts and windows to try to fit before."""
 TYPE_TRIES = 4
 RENT_MULTIPLES = (1, 2, 8)
-"""Times the nodes that are missing: others may take those that come first."""
+"""Multiples of the missing nodes to try: other jobs may take the first ones."""
 
 
 def free_changes(settled: Settled, job: Job, job_class: JobClass) -> Iterator[Candidate]:
-    """Yield changes that nobody pays for, kind by kind in order."""
+    """Yield changes without cost, kind by kind in order."""
     if job.id in settled.held_back:
-        # Its own terms are asked before anything else.
+        # Its own terms are checked before anything else.
         return
     can_be_held = not settled.is_refused(job)
     if can_be_held:
@@ -72,7 +72,7 @@ def free_changes(settled: Settled, job: Job, job_class: JobClass) -> Iterator[Ca
 def costly_changes(
     settled: Settled, job: Job, job_class: JobClass, blocked: Blocked
 ) -> Iterator[Candidate]:
-    """Yield changes that cost GPU time, rented or lost to others."""
+    """Yield changes that cost GPU time, rented or lost by other jobs."""
     if job.id in settled.held_back:
         return
     is_queued = not settled.is_refused(job)
@@ -87,7 +87,7 @@ def costly_changes(
 
 
 def reduced_requests(settled: Settled, job: Job) -> Iterator[Candidate]:
-    """Yield changes that make less of the job than was asked for."""
+    """Yield changes that reduce the request."""
     terms = _terms(settled, job)
     if terms is not None:
         yield "terms", terms
@@ -100,7 +100,7 @@ def reduced_requests(settled: Settled, job: Job) -> Iterator[Candidate]:
 
 
 def _backfill_limits(settled: Settled, job: Job) -> Iterator[Candidate]:
-    """Yield limits that would let a job end before its nodes are needed, the longest first."""
+    """Yield time limits with which a job would end before its nodes are needed, longest first."""
     reserved = settled.state.reserved.values()
     starts = [each.reservation.start_ms for each in reserved if each.job.id != job.id]
     starts += openings(settled, job)
@@ -111,7 +111,7 @@ def _backfill_limits(settled: Settled, job: Job) -> Iterator[Candidate]:
 
 
 def _requests(settled: Settled, job: Job) -> Iterator[Candidate]:
-    """Yield other places and types to ask for."""
+    """Yield looser placement and other accelerator types to request."""
     where, shape, state = job.shape.where, job.shape, settled.state
     if where is not None and where.within and where.how != "preferred":
         yield "place", RequestChange(how="preferred")
@@ -123,7 +123,7 @@ def _requests(settled: Settled, job: Job) -> Iterator[Candidate]:
 
 
 def _priorities(settled: Settled, job: Job, job_class: JobClass) -> Iterator[Candidate]:
-    """Yield priorities with which a job would go before its team, or displace some of it."""
+    """Yield priorities with which a job would pass or preempt jobs of its own team."""
     state = settled.state
     ahead = [each.priority for each in state.queues if each.team is job_class.team]
     if (most := max(ahead, default=job.priority)) > job.priority or len(job_class.queue) > 1:
@@ -136,7 +136,7 @@ def _priorities(settled: Settled, job: Job, job_class: JobClass) -> Iterator[Can
 
 
 def _rents(settled: Settled, job: Job, types: Iterable[str]) -> Iterator[Candidate]:
-    """Yield nodes to rent: those that are missing, and more where others would take them."""
+    """Yield nodes to rent: the missing ones, and more in case other jobs take them."""
     capacity, where = settled.state.capacity, job.shape.where
     for name in types:
         for split in capacity.splits_in(job.shape, name):
@@ -150,7 +150,7 @@ def _rents(settled: Settled, job: Job, types: Iterable[str]) -> Iterator[Candida
 
 
 def _terms(settled: Settled, job: Job) -> RequestChange | None:
-    """Return the terms to give up that hold a job back, or make it impossible."""
+    """Return the terms to drop that block a job or make it impossible."""
     terms = job.terms
     if terms is None:
         return None
@@ -168,7 +168,7 @@ def _terms(settled: Settled, job: Job) -> RequestChange | None:
 
 
 def _admitted_members(settled: Settled, array: str) -> int:
-    """Return how many members of an array hold room, or may as soon as there is some."""
+    """Return how many members of an array run, or may start as soon as they fit."""
     held = [each.job for each in settled.state.allocations.held.values()]
     waiting = settled.view.pending.values()
     held += [each for each in waiting if each.id not in settled.held_back]
@@ -176,7 +176,7 @@ def _admitted_members(settled: Settled, array: str) -> int:
 
 
 def _blocks_dependents(settled: Settled, job_id: JobId) -> bool:
-    """Return whether a job is not over, or did not complete, so that what comes after waits."""
+    """Return whether a job has not completed, so that its dependents wait."""
     view = settled.view
     if view.fates.get(job_id, "completed") != "completed":
         return True
@@ -184,7 +184,7 @@ def _blocks_dependents(settled: Settled, job_id: JobId) -> bool:
 
 
 def combined_changes(settled: Settled, job: Job, job_class: JobClass) -> Iterator[Candidate]:
-    """Yield changes that help only together, for jobs that more than one thing holds up."""
+    """Yield combinations of changes, for jobs blocked by more than one constraint."""
     steps: list[Step] = []
     terms = _terms(settled, job)
     if terms is not None:
@@ -195,12 +195,12 @@ def combined_changes(settled: Settled, job: Job, job_class: JobClass) -> Iterato
             yield "several", CombinedChange(tuple(steps))
         break
     for _, rent in _rents(settled, job, [name for name, _ in job_class.options]) if steps else ():
-        assert isinstance(rent, RentNodes), "nodes are what was asked for"
+        assert isinstance(rent, RentNodes), "rents yields nodes"
         yield "several", CombinedChange((*steps, rent))
 
 
 def _sizes(settled: Settled, job: Job) -> Iterator[Candidate]:
-    """Yield a smaller size that finds room and passes quotas, the largest that halving finds."""
+    """Yield the largest smaller size that fits and passes quotas, found by bisection."""
     shape = job.shape
     each = shape.gpus_per_node or 1
     step = each if shape.gpus > each else 1

@@ -1,4 +1,4 @@
-"""Changes that may let a waiting job start.
+"""Changes that may let a pending job start.
 
 A change is data: it can be stored, sent and applied to a fork of the fleet.
 """
@@ -36,7 +36,7 @@ class NoChange(Struct, frozen=True, tag="nothing"):
 
 
 class RequestChange(Struct, frozen=True, kw_only=True, tag="ask-for", omit_defaults=True):
-    """Ask for something else; what is left out stays as it is."""
+    """Change the request; unset fields stay as they are."""
 
     gpus: int | UnsetType = UNSET
     accelerators: tuple[str, ...] | UnsetType = UNSET
@@ -51,23 +51,23 @@ class RequestChange(Struct, frozen=True, kw_only=True, tag="ask-for", omit_defau
 
 
 class LimitRaise(Struct, frozen=True):
-    """More of one resource for one team."""
+    """Raise one limit of one team for one resource."""
 
     team: TeamId
     what: Literal["quota", "borrow", "lend"]
     resource: str
     by: int
-    """Thousandths of a GPU, or micro-USD an hour."""
+    """Milli-GPUs, or micro-USD an hour."""
 
 
 class RaiseLimits(Struct, frozen=True, tag="grant"):
-    """Change what teams may hold."""
+    """Raise limits of teams."""
 
     raises: tuple[LimitRaise, ...]
 
 
 class RentNodes(Struct, frozen=True, tag="rent-nodes"):
-    """Add nodes like one that is there, next to each other."""
+    """Add nodes like an existing one, in one rack."""
 
     like: NodeId
     nodes: int
@@ -81,19 +81,19 @@ class NewSlots(Struct, frozen=True):
 
 
 class ShrinkJobs(Struct, frozen=True, tag="shrink-jobs"):
-    """Let elastic jobs go on with less."""
+    """Shrink elastic jobs."""
 
     jobs: tuple[NewSlots, ...]
 
 
 class MoveJobs(Struct, frozen=True, tag="move-jobs"):
-    """Stop jobs, and start them again elsewhere."""
+    """Stop jobs and restart them elsewhere."""
 
     jobs: tuple[NewSlots, ...]
 
 
 class StopJobs(Struct, frozen=True, tag="stop-jobs"):
-    """Stop jobs that go back to the line."""
+    """Stop jobs and requeue them."""
 
     jobs: tuple[JobId, ...]
 
@@ -113,7 +113,7 @@ Change = Step | CombinedChange
 def apply_change(
     fleet: Fleet, govern: GovernanceRules, job_id: JobId, change: Change, now_ms: Millis
 ) -> tuple[Fleet, GovernanceRules]:
-    """Return a fork of the fleet, and the rules, as they would be with a change."""
+    """Return a fork of the fleet and the rules with a change applied."""
     fork = fleet.fork()
     for step in change.steps if isinstance(change, CombinedChange) else (change,):
         govern = _apply_step(fork, govern, job_id, step, now_ms)
@@ -123,7 +123,7 @@ def apply_change(
 def _apply_step(
     fork: Fleet, govern: GovernanceRules, job_id: JobId, change: Step, now_ms: Millis
 ) -> GovernanceRules:
-    """Change a fork, and return the rules that then hold."""
+    """Apply one step to a fork, and return the resulting rules."""
     match change:
         case NoChange():
             pass
@@ -151,7 +151,7 @@ def _apply_step(
 
 
 def with_request(job: Job, change: RequestChange) -> Job:
-    """Return a job as it would be with another request."""
+    """Return a job with a changed request."""
     shape = sized(job.shape, job.shape.gpus if change.gpus is UNSET else change.gpus)
     if change.accelerators is not UNSET:
         key = f"{shape.key} @@{'|'.join(change.accelerators)}"
@@ -175,7 +175,7 @@ def with_request(job: Job, change: RequestChange) -> Job:
 
 
 def sized(shape: Shape, gpus: int) -> Shape:
-    """Return a shape of fewer GPUs, with as much less of CPUs and memory."""
+    """Return a shape with fewer GPUs, and CPUs and memory scaled down with them."""
     if gpus == shape.gpus:
         return shape
     return replace(
@@ -188,7 +188,7 @@ def sized(shape: Shape, gpus: int) -> Shape:
 
 
 def with_raises(govern: GovernanceRules, raises: Iterable[LimitRaise]) -> GovernanceRules:
-    """Return rules under which teams have more."""
+    """Return rules with raised limits."""
     teams = {team.id: team for team in govern.teams}
     for each in raises:
         teams[each.team] = _raise_limit(teams[each.team], each)

@@ -1,4 +1,4 @@
-"""Who holds the GPUs that a job could use, under policies that keep no books."""
+"""Who holds the GPUs that a job could use, under policies without teams."""
 
 from heapq import nlargest
 
@@ -10,7 +10,7 @@ from tenfold.model.job.job import WHOLE, Run, Shape
 
 
 def holders_in(view: FleetView, shape: Shape) -> Holders:
-    """Return who holds GPUs of the types that a shape may have, the most first."""
+    """Return the teams and jobs that hold GPUs of suitable types, largest first."""
     by_team: dict[TeamId, int] = {}
     sized: list[tuple[int, int, int, Run]] = []
     for run in view.running.values():

@@ -1,4 +1,4 @@
-"""Quotas and limits that would let a waiting job in, and how far each would have to move."""
+"""Quotas and limits to raise so that a pending job is admitted, and by how much."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from tenfold.study.why.changes import LimitRaise, RaiseLimits
 
 
 def limit_raises(settled: Settled, job: Job, job_class: JobClass) -> Iterator[RaiseLimits]:
-    """Yield quotas and limits that would let a job in, type by type."""
+    """Yield quota and limit raises that would admit a job, type by type."""
     named = settled.state.tree.named
     if job.team not in named:
         return
@@ -27,7 +27,7 @@ def limit_raises(settled: Settled, job: Job, job_class: JobClass) -> Iterator[Ra
 
 
 def _limits_raised(settled: Settled, job_class: JobClass, option: int) -> list[LimitRaise]:
-    """Return how far limits must move before no limit is in the way."""
+    """Return the raises after which no limit blocks the job."""
     tree = settled.state.tree
     amounts = job_class.options[option].amounts
     moved: list[tuple[Team, int, int]] = []
@@ -48,7 +48,7 @@ def _limits_raised(settled: Settled, job_class: JobClass, option: int) -> list[L
 
 
 def _lent(root: Team, number: int, name: str, by: int) -> list[LimitRaise]:
-    """Return who could lend what they keep and do not use."""
+    """Return the teams that could lend idle quota they hold back."""
     found: list[LimitRaise] = []
     left = list(root.children)
     for team in left:
@@ -61,7 +61,7 @@ def _lent(root: Team, number: int, name: str, by: int) -> list[LimitRaise]:
 
 
 def _quota_raised(settled: Settled, job_class: JobClass, option: int) -> list[LimitRaise]:
-    """Return the quota with which a job, and all that its team holds, would be at home."""
+    """Return the quota raises with which the job and all that its team holds are within quota."""
     tree, team = settled.state.tree, job_class.team
     return [
         LimitRaise(team.id, "quota", tree.resources.names[number], short)

@@ -1,4 +1,4 @@
-"""What a change means, as a reason that says what to do."""
+"""Render a change as a reason that says what to do."""
 
 from collections.abc import Iterable, Iterator
 

@@ -1,4 +1,4 @@
-"""A recorded run as a saved state: the fleet at one moment, and questions about its jobs."""
+"""Explain jobs of a recorded run: the fleet rebuilt at one time, and its jobs."""
 
 from collections.abc import Callable
 from functools import cache
@@ -32,34 +32,34 @@ JobState = Literal["pending", "starting", "running", "ended", "refused", "cancel
 
 
 class SavedState(Struct, frozen=True, kw_only=True):
-    """A moment of a recorded run."""
+    """A recorded run at one time."""
 
     file: str
     at_ms: Millis
     fleet: Fleet
     lines: list[Line]
-    """What had happened by then."""
+    """The records up to then."""
     govern: GovernanceRules | None
-    """The rules, where the run was governed."""
+    """The governance rules, if the run was governed."""
     decider_of: Callable[[], Decider]
     wait_log_of: Callable[[], WaitLog]
-    """Follows the waits in the record, the first time it is asked."""
+    """Builds the wait log of the record on first use."""
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """What is known about a job at a moment: why it waits, or what became of it."""
+    """The state of a job at one time: why it is pending, or its history."""
 
     job_id: JobId
     state: JobState
     at_ms: Millis
     why: Why | None = None
-    """Of a job that waits."""
+    """For a pending job."""
     story: JobHistory | None = None
-    """Of every job: each stage with the reason that was recorded."""
+    """For every job: each stage with its recorded reason."""
 
 
 def saved_at(bundle: Bundle, at_ms: Millis | None = None) -> SavedState:
-    """Return the state of a bundle at a moment, or where it ends."""
+    """Return the state of a bundle at a time, or at its end."""
     lines = bundle.lines
     if at_ms is not None:
         cut = next((place for place, line in enumerate(lines) if line.at_ms > at_ms), len(lines))
@@ -81,14 +81,13 @@ def saved_at(bundle: Bundle, at_ms: Millis | None = None) -> SavedState:
 
 
 def ask(saved: SavedState, job_id: str, seek: RemedySearch = "cheapest") -> Answer:
-    """Return why a job waits, or what became of it; to seek nothing leaves the ETA out too."""
+    """Return why a job is pending, or its history; `seek="none"` also skips the ETA."""
     story = explain(saved.lines, JobId(job_id))
     if story is None:
         raise InputError(
             "unknown-job",
-            f"no job of `{saved.file}` is called `{job_id}` "
-            f"{saved.at_ms / SECOND:,.0f} s after its start",
-            "`tenfold job list` names those that wait or run; --at asks about another time",
+            f"no job `{job_id}` in `{saved.file}` at {saved.at_ms / SECOND:,.0f} s after its start",
+            "`tenfold job list` shows pending and running jobs; --at selects another time",
             file=saved.file,
         )
     story = _until(saved, story)
@@ -100,7 +99,7 @@ def ask(saved: SavedState, job_id: str, seek: RemedySearch = "cheapest") -> Answ
 
 
 def _until(saved: SavedState, story: JobHistory) -> JobHistory:
-    """Return a story that ends at the moment asked about, and not with the fact before it."""
+    """Return a story extended from its last event to the requested time."""
     passed_ms = saved.at_ms - max(line.at_ms for line in saved.lines)
     if story.state == "running":
         return replace(story, ran_ms=Millis(story.ran_ms + passed_ms))
@@ -110,7 +109,7 @@ def _until(saved: SavedState, story: JobHistory) -> JobHistory:
 
 
 def why_at(saved: SavedState, job: Job, seek: RemedySearch = "cheapest") -> Why:
-    """Return why a pending job does not run, what would let it, and when it will."""
+    """Return why a job is pending, what would start it, and when it will start."""
     fleet, now_ms = saved.fleet, saved.at_ms
     if saved.govern is None:
         found = why_under(fleet, job, now_ms, saved.decider_of)
@@ -122,9 +121,9 @@ def why_at(saved: SavedState, job: Job, seek: RemedySearch = "cheapest") -> Why:
 
 
 def _eta(saved: SavedState, job: Job, found: Why) -> Eta | None:
-    """Return when a job that waits will start: by the waits in the record, if they tell enough.
+    """Return when a pending job will start, from the waits in the record if there are enough.
 
-    A record too short to judge forecasts by leaves runs ahead, which look at the fleet itself.
+    If the record is too short to check forecasts, the fleet is simulated ahead instead.
     """
     fleet, now_ms = saved.fleet, saved.at_ms
     if found.state != "waits":
@@ -136,14 +135,14 @@ def _eta(saved: SavedState, job: Job, found: Why) -> Eta | None:
 
 
 def dry_run(saved: SavedState, job: Job, seek: RemedySearch = "cheapest") -> Why:
-    """Return what would become of a job that is submitted at this moment."""
+    """Return what would happen to a job submitted at this time."""
     fleet = saved.fleet.fork()
     known = (fleet.pending, fleet.orders, fleet.running)
     if any(job.id in jobs for jobs in known):
         raise InputError(
             "job-exists",
-            f"job `{job.id}` waits or runs already in `{saved.file}`",
-            "give it another `name`",
+            f"job `{job.id}` is already pending or running in `{saved.file}`",
+            "use another `name`",
             field="name",
         )
     admitted = [*fleet.pending.values(), *(run.job for run in fleet.running.values())]
@@ -154,7 +153,7 @@ def dry_run(saved: SavedState, job: Job, seek: RemedySearch = "cheapest") -> Why
 
 
 def _bound(saved: SavedState, job: Job) -> Job:
-    """Return a job with types spelled as the fleet does, and with its team's residency."""
+    """Return a job with the fleet's type names and its team's residency tags."""
     if job.shape.accelerators:
         own = accelerator_names(node.accelerator for node in saved.fleet.nodes.values())
         catalogue = load_facts(None, without=UNUSED_FACTS)

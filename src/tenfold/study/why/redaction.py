@@ -1,4 +1,4 @@
-"""Why a job waits, as far as a reader may know it: own names, and amounts of all others."""
+"""Redact an explanation for its reader: own names stay, other teams become amounts."""
 
 from collections.abc import Callable
 
@@ -27,7 +27,7 @@ IsOwn = Callable[[JobId], bool]
 
 
 def redacted_why(found: Why, fleet: Fleet, reader: Reader) -> Why:
-    """Return an answer with its sentences, and without names that are not for the reader."""
+    """Return an explanation with its sentences, without names the reader may not see."""
 
     def is_own(job_id: JobId) -> bool:
         return job_id == found.job_id or reader.may_see(job_ref(fleet, job_id).team)
@@ -56,7 +56,7 @@ def _remedy(remedy: Remedy, reader: Reader, found: Why, is_own: IsOwn) -> Remedy
     shown = replace(remedy, advice=advice, sentence=advice.sentence)
     if reader.sees_all:
         return shown
-    # A team may be told what those above it would have to grant.
+    # A team may see what its parent teams would have to grant.
     teams = dict.fromkeys((found.team, *(each.team for each in found.standing)))
 
     def step(one: Step) -> Step:

@@ -1,8 +1,8 @@
-"""Remedies for a waiting job, each tried on a fork, with what it costs; the cheapest first.
+"""Fixes for a pending job, each tested on a fork, with their cost; cheapest first.
 
-Prices are GPU time that somebody loses, work since the last save and restarts, and GPU time
-that is rented. A change after which the decider stops others costs what those stops lose.
-What nobody pays for comes first; what makes less of the job than was asked comes last.
+The cost is GPU time that other jobs lose (work since their last checkpoint, plus restarts) and
+GPU time that is rented. A change after which the decider preempts jobs costs what they lose.
+Changes without cost come first; those that reduce the request come last.
 """
 
 from collections.abc import Iterable, Sequence
@@ -40,7 +40,7 @@ from tenfold.study.why.trial import Started, Trials
 
 ORDER: tuple[RemedyKind, ...] = get_args(RemedyKind)
 RemedySearch = Literal["none", "cheapest", "every"]
-"""Which remedies are looked for; the search for the cheapest ends where no other can beat it."""
+"""Which fixes to look for; the search for the cheapest stops when no other can beat it."""
 
 
 class Remedy(Struct, frozen=True, kw_only=True):
@@ -48,25 +48,25 @@ class Remedy(Struct, frozen=True, kw_only=True):
 
     kind: RemedyKind
     advice: Reason
-    """What to do, and whom it would cost what they hold."""
+    """What to do, and which jobs it preempts."""
     change: Change
     slots: Slots
-    """Where it starts then."""
+    """Where it would start."""
     stopped: tuple[JobId, ...] = ()
-    """Whom the decider stops for it."""
+    """Jobs that the decider preempts for it."""
     lost_gpu_ms: int = 0
-    """GPU time that others lose."""
+    """GPU time that other jobs lose."""
     rented_gpu_ms: int = 0
     usd_micros: UsdMicros | None = None
-    """What both come to, where the policy knows a price."""
+    """The total cost, if the policy has a price."""
     sentence: str = ""
-    """The advice for its reader, once it is known who reads."""
+    """The advice rendered for its reader."""
 
 
 def remedies(
     trials: Trials, job: Job, job_class: JobClass, blocked: Blocked, *, every: bool = False
 ) -> tuple[Remedy, ...]:
-    """Return what would let a job start, cheapest first; nothing that was not seen to work."""
+    """Return changes that would start a job, cheapest first; only those that were tested."""
     settled, evaluator = trials.settled, _Evaluator(trials, job, job_class)
     free = evaluator.evaluate("free", NoChange())
     if free is not None and (not every or not free.stopped):
@@ -92,7 +92,7 @@ class _Search:
         self._over = False
 
     def try_in_order(self, candidates: Iterable[Candidate]) -> None:
-        """Try changes in order; one that costs nobody anything ends the search."""
+        """Try changes in order; one without cost ends the search."""
         for kind, change in candidates if not self._over else ():
             if kind not in self._done:
                 self._try(kind, change)
@@ -100,7 +100,7 @@ class _Search:
                 return
 
     def try_by_cost(self, candidates: Iterable[Candidate]) -> None:
-        """Try changes by the least that they cost, while that is less than what is found."""
+        """Try changes by their minimum cost, while that is below the best found."""
         if self._over:
             return
         evaluator = self._evaluator
@@ -121,7 +121,7 @@ class _Search:
 
 
 class _Evaluator:
-    """Tries changes for one job, and prices those that work."""
+    """Tests changes for one job, and prices those that work."""
 
     def __init__(self, trials: Trials, job: Job, job_class: JobClass) -> None:
         self._trials = trials
@@ -131,22 +131,22 @@ class _Evaluator:
         self._job_class = job_class
 
     def evaluate(self, kind: RemedyKind, change: Change) -> Remedy | None:
-        """Return the remedy that a change is, if the decider then starts the job."""
+        """Return a change as a remedy if the decider then starts the job."""
         started = self._trials.started(self._job.id, change)
         return None if started is None else self._priced((kind, change), started)
 
     def least_gpu_ms(self, change: Change) -> int:
-        """Return what a change costs by itself, whoever the decider then stops."""
+        """Return the cost of a change itself, without preemptions by the decider."""
         held = self._settled.state.allocations.held
         lost = lost_gpu_ms(self._settled, (held[each] for each in _affected_jobs(change)))
         return lost + self._rented_gpu_ms(change)
 
     def is_more_expensive(self, least: int, found: Sequence[Remedy]) -> bool:
-        """Return whether something that was found costs less than this can."""
+        """Return whether a found remedy costs less than this minimum."""
         prices = self._settled.govern.usd_micros_per_gpu_hour
         types = dict.fromkeys(node.accelerator for node in self._fleet.nodes.values())
         if prices and len(types) > 1:
-            # GPU time of one type may be dearer than that of another.
+            # GPU time of one type may cost more than that of another.
             return False
         return min(each.lost_gpu_ms + each.rented_gpu_ms for each in found) < least
 
@@ -174,7 +174,7 @@ class _Evaluator:
         steps = change.steps if isinstance(change, CombinedChange) else (change,)
         rents = [step for step in steps if isinstance(step, RentNodes)]
         gpus = sum(each.nodes * self._fleet.nodes[each.like].gpus for each in rents)
-        # Nobody rents for less than an hour.
+        # The minimum rental is one hour.
         return gpus * max(self._job.limit_ms or HOUR, HOUR)
 
     def _usd(self, slots: Slots, gpu_ms: int) -> UsdMicros | None:
@@ -198,12 +198,12 @@ def _in_order(found: Sequence[Remedy]) -> tuple[Remedy, ...]:
 
 
 def _affected_jobs(change: Change) -> list[JobId]:
-    """Return whom a change stops or moves."""
+    """Return the jobs that a change stops or moves."""
     if isinstance(change, StopJobs):
         return list(change.jobs)
     return [each.job_id for each in change.jobs] if isinstance(change, MoveJobs) else []
 
 
 def cheapest_of(found: Sequence[Remedy]) -> Remedy | None:
-    """Return the first remedy, if there is any."""
+    """Return the first remedy, if any."""
     return found[0] if found else None

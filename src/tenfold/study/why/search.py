@@ -1,7 +1,7 @@
-"""Who could make room for a waiting job, beyond what the rules let the decider do by itself.
+"""Find jobs to stop or move for a pending job, beyond what the rules allow the decider.
 
-The decider's own search is asked, only with more people to choose from: everybody who may
-be stopped at all, or everybody who could go on elsewhere.
+This uses the decider's own victim search with more candidates: every preemptible job, or every
+job that could run elsewhere.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,13 +21,13 @@ from tenfold.model.units import Millis
 from tenfold.study.why.changes import MoveJobs, NewSlots, StopJobs
 
 MAX_MOVED_JOBS = 64
-"""A search that would move more jobs than this is given up."""
+"""A plan that would move more jobs than this is dropped."""
 MAX_GANG_NODES = 64
-"""Nobody is sought for gangs of more nodes: too many would have to go."""
+"""No search for larger gangs: too many jobs would have to stop."""
 
 
 class UnrestrictedReclaim(Reclaim):
-    """The search for those who must give way, whatever the rules say about whose turn it is."""
+    """The victim search without the rules on who may preempt whom."""
 
     def __init__(self, settled: Settled) -> None:
         state = settled.state
@@ -37,7 +37,7 @@ class UnrestrictedReclaim(Reclaim):
         )
 
     def movable_jobs(self, job: Job, option: Option) -> list[Allocation] | None:
-        """Return small jobs without whom there would be room, cheapest first."""
+        """Return small jobs whose removal would free enough capacity, cheapest first."""
         found = [each for each in self._preemptible() if len(each.slots) == 1]
         victim_index = VictimIndex(self._scratch.capacity, priced(self, found))
         return victim_index.victims_for(job.shape, option.accelerator)
@@ -58,7 +58,7 @@ class UnrestrictedReclaim(Reclaim):
 
 
 def lost_gpu_ms(settled: Settled, allocations: Iterable[Allocation]) -> int:
-    """Return the GPU time that stops now would cost: work since the last save, and a restart."""
+    """Return the GPU time lost by stopping jobs now: unsaved work and restarts."""
     cost_ms = settled.govern.restart_cost_ms
     return sum(
         each.gpus_milli * (lost_ms(each, settled.now_ms) + cost_ms) // WHOLE for each in allocations
@@ -66,7 +66,7 @@ def lost_gpu_ms(settled: Settled, allocations: Iterable[Allocation]) -> int:
 
 
 def find_stops(settled: Settled, job: Job, job_class: JobClass) -> StopJobs | None:
-    """Return the cheapest jobs whose stops would make room and let quotas pass."""
+    """Return the cheapest jobs whose stops would free enough capacity and quota."""
     search = UnrestrictedReclaim(settled)
     for option in _small(settled, job_class):
         found = search.victims(job, job_class.team, option)
@@ -76,7 +76,7 @@ def find_stops(settled: Settled, job: Job, job_class: JobClass) -> StopJobs | No
 
 
 def find_moves(settled: Settled, job: Job, job_class: JobClass) -> MoveJobs | None:
-    """Return small jobs that could go on elsewhere and would leave room behind."""
+    """Return small jobs that could move elsewhere and would free enough capacity."""
     search, state = UnrestrictedReclaim(settled), settled.state
     for option in _small(settled, job_class):
         if state.tree.obstacle(job_class.team, option.amounts) is not None:
@@ -90,7 +90,7 @@ def find_moves(settled: Settled, job: Job, job_class: JobClass) -> MoveJobs | No
 
 
 def _small(settled: Settled, job_class: JobClass) -> Iterator[Option]:
-    """Yield the types of which a class needs few enough nodes to look for somebody who goes."""
+    """Yield the types of which a class needs few enough nodes for a victim search."""
     capacity = settled.state.capacity
     for option in job_class.options:
         splits = capacity.splits_in(job_class.shape, option.accelerator)
@@ -101,7 +101,7 @@ def _small(settled: Settled, job_class: JobClass) -> Iterator[Option]:
 def _relocated(
     state: SchedulerState, job: Job, option: Option, moved: Sequence[Allocation]
 ) -> tuple[NewSlots, ...] | None:
-    """Return new places for movers once a job has the room that they leave; None if too few."""
+    """Return new placements for moved jobs after the pending job takes theirs; None if too few."""
     scratch = state.scratch
     placements: list[NewSlots] = []
     with scratch.trial():
@@ -110,7 +110,7 @@ def _relocated(
         if scratch.claim_in(job.shape, option.accelerator) is None:
             return None
         for each in sorted(moved, key=_largest_first):
-            # A type that costs its team more than it holds now would pass a quota.
+            # Another type could cost its team more than it holds now and exceed a quota.
             placement = scratch.claim_in(each.job.shape, type_of(state, each))
             if placement is None:
                 return None

@@ -13,11 +13,11 @@ from tenfold.study.why.changes import NewSlots, ShrinkJobs
 from tenfold.study.why.search import type_of
 
 GPUS_ALONE = Shape(key="gpus alone")
-"""What an elastic job gives back: GPUs, and nothing that is counted beside them."""
+"""What an elastic job releases: GPUs only, no CPUs or memory."""
 
 
 def find_shrinks(settled: Settled, job_class: JobClass) -> ShrinkJobs | None:
-    """Return elastic jobs that would make room by going on with less."""
+    """Return elastic jobs that would free enough capacity by shrinking."""
     state, view = settled.state, settled.view
     released: list[tuple[Allocation, Slots]] = []
     elastic = [each for each in state.allocations.held.values() if _slack(view, each) > 0]
@@ -40,7 +40,7 @@ def find_shrinks(settled: Settled, job_class: JobClass) -> ShrinkJobs | None:
 
 
 def _fits(state: SchedulerState, job_class: JobClass) -> bool:
-    """Return whether a class finds room within its limits; nothing is taken."""
+    """Return whether a class fits within its limits, without allocating."""
     tree, scratch = state.tree, state.scratch
     return any(
         tree.obstacle(job_class.team, amounts) is None
@@ -52,7 +52,7 @@ def _fits(state: SchedulerState, job_class: JobClass) -> bool:
 def _minimal(
     state: SchedulerState, job_class: JobClass, released: list[tuple[Allocation, Slots]]
 ) -> list[tuple[Allocation, Slots]]:
-    """Let off everybody, and every part, without which it works as well."""
+    """Drop every job, and every part, that turns out not to be necessary."""
     needed: list[tuple[Allocation, Slots]] = []
     for each, spare in reversed(released):
         kept = list(_parts(each, spare))
@@ -68,7 +68,7 @@ def _minimal(
 
 
 def _parts(allocation: Allocation, spare: Slots) -> Iterator[Slot]:
-    """Yield what may be left out on its own: a whole member of several, or one GPU of one."""
+    """Yield units that can be kept separately: gang members, or GPUs of a single member."""
     if len(allocation.slots) > 1:
         yield from spare
     else:
@@ -77,7 +77,7 @@ def _parts(allocation: Allocation, spare: Slots) -> Iterator[Slot]:
 
 
 def _slack(view: FleetView, allocation: Allocation) -> int:
-    """Return how many GPUs an elastic job could give up."""
+    """Return how many GPUs an elastic job could release."""
     terms, shape, run = (
         allocation.job.terms,
         allocation.job.shape,
@@ -91,8 +91,8 @@ def _slack(view: FleetView, allocation: Allocation) -> int:
 
 
 def _spare(state: SchedulerState, allocation: Allocation) -> Slots:
-    """Return what an elastic job could give up: members on nodes with the most room first."""
-    assert allocation.job.terms is not None, "only an elastic job has something to spare"
+    """Return what an elastic job could release: members on the emptiest nodes first."""
+    assert allocation.job.terms is not None, "only an elastic job can shrink"
     slack = allocation.gpus_milli // WHOLE - allocation.job.terms.least_gpus
     if len(allocation.slots) == 1:
         return (Slot(allocation.slots[0].node, slack),)
@@ -110,13 +110,13 @@ def _spare(state: SchedulerState, allocation: Allocation) -> Slots:
 
 
 def _release(state: SchedulerState, allocation: Allocation, spare: Slots) -> None:
-    """Count a part of what a job holds as free."""
+    """Count part of what a job holds as free."""
     state.scratch.release(spare, GPUS_ALONE)
     state.scratch.count(allocation.team, state.amounts(spare, type_of(state, allocation)), -1)
 
 
 def _restore(state: SchedulerState, allocation: Allocation, spare: Slots) -> None:
-    """Count a part that a job gave up as its own again."""
+    """Count a released part as held again."""
     state.scratch.allocate(spare, GPUS_ALONE)
     state.scratch.count(allocation.team, state.amounts(spare, type_of(state, allocation)), 1)
 

@@ -1,7 +1,7 @@
-"""What the decider makes of a change: whom it then starts, at once or when others gave way.
+"""Test a change: which jobs the decider then starts, at once or after preemptions.
 
-Whether a change helps is never argued, but tried: a fresh decider is asked about the changed
-fork. What is no request of one job is tried once for all who might gain by it.
+A change is never assumed to help: a fresh decider runs on the changed fork. A change that does
+not concern a single job is tested once for all jobs.
 """
 
 from msgspec import Struct
@@ -25,35 +25,35 @@ from tenfold.study.why.changes import (
 )
 
 CYCLES = 2
-"""What a cycle makes others give up is free in the next."""
+"""Capacity freed in one cycle is usable in the next."""
 
 
 class Started(Struct, frozen=True, kw_only=True):
-    """A job that starts, and who was stopped for it on the way."""
+    """A job that starts, and the jobs preempted for it."""
 
     slots: Slots
     stopped: tuple[JobId, ...] = ()
-    """Those whom the decider stopped."""
+    """Jobs that the decider stopped."""
 
 
 class Trial:
-    """One fork, decided cycle by cycle, as far as anybody asks."""
+    """One fork, decided cycle by cycle on demand."""
 
     def __init__(
         self, fork: Fleet, govern: GovernanceRules, now_ms: Millis, first: Decision | None = None
     ) -> None:
         self._fork: Fleet | None = fork
-        """None once there is nothing more to decide."""
+        """None when there is nothing left to decide."""
         self._govern = govern
         self._now_ms = now_ms
         self._next = first
         self._starts: list[dict[JobId, Slots]] = []
-        """Who starts, by cycle."""
+        """Jobs that start, by cycle."""
         self._stopped: list[tuple[JobId, ...]] = [()]
-        """Who was stopped before each cycle."""
+        """Jobs stopped before each cycle."""
 
     def started(self, job_id: JobId) -> Started | None:
-        """Return where a job starts, if it does."""
+        """Return where a job starts, if at all."""
         for number in range(CYCLES):
             if number == len(self._starts):
                 if self._fork is None:
@@ -78,7 +78,7 @@ class Trial:
 
 
 class Trials:
-    """Trials of one moment, each made once."""
+    """Trials at one time, each run once."""
 
     def __init__(self, fleet: Fleet, settled: Settled) -> None:
         self.fleet = fleet
@@ -104,13 +104,13 @@ class Trials:
 
 
 def _is_job_specific(change: Change) -> bool:
-    """Return whether a change is about what one job asks for."""
+    """Return whether a change concerns the request of one job."""
     steps = change.steps if isinstance(change, CombinedChange) else (change,)
     return any(isinstance(step, RequestChange) for step in steps)
 
 
 def _carry_out(fork: Fleet, decision: Decision, now_ms: Millis) -> list[JobId]:
-    """Make facts of stops, resizes and refusals, and return who was stopped."""
+    """Apply stops, resizes and rejections as events, and return the stopped jobs."""
     stopped: list[JobId] = []
     for action in decision.actions:
         fork.apply(ActionOrdered(now_ms, action))

@@ -1,8 +1,8 @@
-"""Why does a job wait, and what is the cheapest change that would let it start now?
+"""Explain why a job is pending, and find the cheapest change that would start it now.
 
-`Explainer` answers for many jobs of one moment: the books are built once, and reasons are kept
-by team, priority and shape. Remedies are tried on forks, one fresh decider each, and cost
-accordingly; seek none where only the reason is wanted, and every one only where they are.
+`Explainer` answers for many jobs at one time: the scheduler state is built once, and reasons are
+cached by team, priority and shape. Fixes are tested on forks with a fresh decider each, which is
+expensive: request none if only the reason is needed.
 """
 
 from collections.abc import Callable
@@ -31,34 +31,34 @@ from tenfold.study.why.trial import Trials
 
 
 class Why(Struct, frozen=True, kw_only=True):
-    """The whole answer about one waiting job."""
+    """The full explanation for one pending job."""
 
     job_id: JobId
     team: TeamId
     at_ms: Millis
     state: Outcome
-    """Whether it starts in this very cycle, waits, or will be refused."""
+    """Whether it starts in this cycle, waits, or will be rejected."""
     reason: Reason
-    """The first constraint in its way."""
+    """The first constraint that blocks it."""
     ahead: int | None = None
-    """Jobs that go before it: those alike in its team, or, under other policies, all of them."""
+    """Jobs ahead of it: similar ones of its team, or, under other policies, all of them."""
     is_repair: bool = False
     room: FreeCapacity | None = None
     holders: Holders = Holders()
     standing: tuple[QuotaUsage, ...] = ()
     promise: BackfillReservation | None = None
     slots: tuple[Slot, ...] = ()
-    """Where it starts, if it does."""
+    """Where it starts, if at all."""
     remedies: tuple[Remedy, ...] = ()
-    """What would let it start now, cheapest first; each was tried, and all that were sought."""
+    """Fixes that would start it now, cheapest first; each was tested."""
     cheapest: Remedy | None = None
     eta: Eta | None = None
     not_before_ms: Millis | None = None
-    """A window or its hours let it start no sooner, whatever others give back."""
+    """Earliest start that a window or off-peak hours allow."""
 
 
 class Explainer:
-    """Answers for the jobs that wait at one moment under the governed policy."""
+    """Explains pending jobs at one time under the governed policy."""
 
     def __init__(self, fleet: Fleet, govern: GovernanceRules, now_ms: Millis) -> None:
         self._now_ms = now_ms
@@ -67,7 +67,7 @@ class Explainer:
         self._trials = Trials(fleet, self._settled)
 
     def why(self, job: Job, seek: RemedySearch = "cheapest") -> Why:
-        """Return why a pending job does not run, and what would let it."""
+        """Return why a job is pending, and what would start it."""
         blocked = self._reasons.blocked(job)
         found: tuple[Remedy, ...] = ()
         if seek != "none" and not blocked.slots:
@@ -98,12 +98,12 @@ class Explainer:
 def why(
     fleet: Fleet, govern: GovernanceRules, job: Job, now_ms: Millis, seek: RemedySearch = "cheapest"
 ) -> Why:
-    """Return why one pending job does not run, and what would let it; see `Explainer` for many."""
+    """Return why one job is pending, and what would start it; see `Explainer` for many."""
     return Explainer(fleet, govern, now_ms).why(job, seek)
 
 
 def why_under(fleet: Fleet, job: Job, now_ms: Millis, decider_of: Callable[[], Decider]) -> Why:
-    """Return why a pending job does not run under a policy without teams."""
+    """Return why a job is pending under a policy without teams."""
     decision = decider_of().decide(fleet, now_ms, None)
     for action in decision.actions:
         if isinstance(action, StartJob) and action.job_id == job.id:
@@ -131,13 +131,13 @@ def why_under(fleet: Fleet, job: Job, now_ms: Millis, decider_of: Callable[[], D
 def eta_for(
     fleet: Fleet, answer: Why, now_ms: Millis, decider_of: Callable[[], Decider]
 ) -> Eta | None:
-    """Return when a job that waits is expected to start; it runs the fleet ahead a few times."""
+    """Return when a pending job is expected to start, by simulating the fleet ahead."""
     if answer.state != "waits" or answer.job_id not in fleet.pending:
         return None
     found, bound_ms = eta_of(fleet, answer.job_id, now_ms, decider_of), answer.not_before_ms
     if bound_ms is None or found.p50_ms >= bound_ms:
         return found
-    # A run ahead that was given up may not have come to the end of a window.
+    # A simulation that was cut off may not have reached the end of a window.
     return replace(found, p50_ms=bound_ms, p90_ms=max(found.p90_ms, bound_ms))
 
 
