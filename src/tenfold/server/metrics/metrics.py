@@ -133,7 +133,7 @@ class Meters:
     def watch(
         self, store: Store, fleet: Callable[[], Fleet], trouble: Callable[[], Reason | None]
     ) -> None:
-        """Add help_text is read at each scrape: jobs, nodes and GPUs by state, and the loop."""
+        """Add what is read at each scrape: jobs, nodes and GPUs by state, and the loop."""
         self.registry.register(_StateCollector(store, fleet, trouble))
 
     def watch_clock(self, ahead_ms: Callable[[], int]) -> None:
