@@ -102,6 +102,6 @@ def test_trouble_is_logged_and_it_looks_again(
 def test_fewer_days_than_requests_may_be_asked_again_are_refused(tmp_path: Path):
     for days in (1.9, 0, -1, float("nan")):
         with pytest.raises(InputError) as refused:
-            check(Settings(home=tmp_path, keep_days=days))
+            check(Settings(state_dir=tmp_path, keep_days=days))
         assert (refused.value.code, refused.value.field) == ("wrong-value", "--keep-days")
-    check(Settings(home=tmp_path, keep_days=2))
+    check(Settings(state_dir=tmp_path, keep_days=2))
