@@ -80,7 +80,7 @@ def test_a_job_is_shown_with_the_keys_of_the_contract(tmp_path: Path, capsys: Pr
 def test_a_job_that_waits_says_why_and_can_be_taken_back(tmp_path: Path, capsys: Printed):
     wide = 'name = "wide"\ncommand = ["sleep", "600"]\nnodes = 2\ngpus_per_node = 8\n'
     first, second = (handed_in(capsys, tmp_path, wide) for _ in range(2))
-    assert "because: " in said(capsys, "job", "why", second)
+    assert "reason: " in said(capsys, "job", "why", second)
     answer = json.loads(said(capsys, "job", "why", second, "--quick", "--json"))
     assert (answer["id"], answer["state"]) == (second, "pending")
     assert answer["why"]["reason"]["code"]
@@ -166,13 +166,13 @@ def test_a_token_sees_its_team_alone_and_nothing_once_it_is_revoked(
 def test_a_second_control_plane_in_the_same_folder_is_refused(up: Up, capsys: Printed):
     assert up.process is not None
     assert main(["up", "--listen", "127.0.0.1:0"]) == 3
-    assert f"as process {up.process.pid}" in capsys.readouterr().err
+    assert f"with PID {up.process.pid}" in capsys.readouterr().err
 
 
 def test_a_control_plane_says_what_is_wrong_with_its_options(tmp_path: Path, capsys: Printed):
     home = ["--home", str(tmp_path / "other")]
     assert main(["up", "--listen", "7410", *home]) == 2
-    assert "no address and port" in capsys.readouterr().err
+    assert "not an address and port" in capsys.readouterr().err
     assert main(["up", "--listen", "0.0.0.0:0", *home]) == 3
     assert "tokens would pass in the clear" in capsys.readouterr().err
     assert main(["up", "--fleet", "f.toml", "--virtual-nodes", "2", *home]) == 2

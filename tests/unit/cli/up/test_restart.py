@@ -76,7 +76,7 @@ def test_ctrl_c_leaves_jobs_running_and_says_so(up: Up, gate: Path):
     up.start()
     with tenfold.Client() as client:
         job_id = begun(client, gate)
-    assert "stopped; 1 job runs on, and `tenfold up` finds it again" in up.interrupt()
+    assert "stopped; 1 job is still running, and `tenfold up` picks it up again" in up.interrupt()
     with pytest.raises(tenfold.TenfoldError) as wrong:
         tenfold.Client()
     assert wrong.value.code == "no-control-plane"

@@ -104,7 +104,7 @@ def test_a_stream_that_falls_too_far_behind_is_closed(runtime: Runtime, monkeypa
 
         control = type(runtime.control)(
             **{
-                name: getattr(runtime.control, name) if name != "newest" else Jumps()
+                name: getattr(runtime.control, name) if name != "event_cursor" else Jumps()
                 for name in runtime.control.__struct_fields__
             }
         )

@@ -152,7 +152,7 @@ def test_logs_that_were_removed_are_said_to_be(
     made, _ = runs(member)
     processes.end(made)
     job_when(member, made, "succeeded")
-    gone = MemberLog(tail=b"", paths=(), bytes_kept=0, is_gone=True)
+    gone = MemberLog(tail=b"", paths=(), bytes_kept=0, is_removed=True)
     monkeypatch.setattr(processes, "logs", lambda *_: gone)
     answer = member.get(f"/api/v1/jobs/{made}/logs")
     assert answer.status_code == 410

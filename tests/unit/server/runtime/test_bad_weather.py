@@ -48,7 +48,12 @@ def test_what_does_not_end_is_left_behind_and_said(caplog: pytest.LogCaptureFixt
         one.start()
     stop_all(those)
     assert not any(one.is_over for one in those)
-    assert caplog.messages.count("the endless one did not end within 0 s and is left behind") == 2
+    assert (
+        caplog.messages.count(
+            "background task `the endless one` did not stop within 0 s; abandoning it"
+        )
+        == 2
+    )
     for one in those:
         one.let_go.set()
 

@@ -72,6 +72,6 @@ def test_a_key_that_is_not_the_certificates_is_refused_at_the_start(
     wrong.write_text("this is no key\n")
     with pytest.raises(AssertionError) as said:
         up.start("--virtual-nodes", "1", "--tls-cert", str(pair[0]), "--tls-key", str(wrong))
-    assert "server.pem` and `" in str(said.value)
+    assert "server.pem` with `" in str(said.value)
     assert "cannot use `" in str(said.value)
     assert "Tenfold is running at" not in str(said.value)
