@@ -27,13 +27,13 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_good_file_ends_with_0(run, file: Path):
+def test_a_valid_file_exits_with_0(run, file: Path):
     status, out, err = run("fleet", "check", file)
     assert (status, err) == (0, "")
     assert "1 file checked: 0 errors, 0 warnings" in out
 
 
-def test_faults_end_with_2_and_are_json_when_asked(run, file: Path):
+def test_errors_exit_with_2_and_are_json_with_json(run, file: Path):
     file.write_text(SMALLEST + "colour = 'red'\n")
     status, out, err = run("fleet", "check", file, "--json")
     assert (status, err) == (2, "")
@@ -66,7 +66,7 @@ def test_an_error_goes_to_standard_error_with_a_hint(run, tmp_path: Path):
     assert "hint: " in err
 
 
-def test_an_error_is_json_on_standard_error_when_asked(run, tmp_path: Path):
+def test_an_error_is_json_on_standard_error_with_json(run, tmp_path: Path):
     status, out, err = run("fleet", "show", tmp_path / "none.toml", "--json")
     assert (status, out) == (2, "")
     error = json.loads(err)["error"]
@@ -96,14 +96,14 @@ def test_a_bug_ends_with_70_and_no_traceback(run, file: Path, monkeypatch: pytes
     assert "Traceback" not in err
 
 
-def test_show_prints_tree_racks_and_sums(run, file: Path):
+def test_show_prints_tree_racks_and_totals(run, file: Path):
     status, out, _ = run("fleet", "show", file)
     assert status == 0
     for part in ("32 GPUs on 4 nodes", "h100-rack-1", "31.6 PFLOP/s", "assumed for pool"):
         assert part in out
 
 
-def test_show_as_json_holds_the_fleet_and_its_sums(run, file: Path):
+def test_show_as_json_has_the_fleet_and_its_totals(run, file: Path):
     status, out, _ = run("fleet", "show", file, "--json")
     assert status == 0
     report = json.loads(out)

@@ -60,7 +60,7 @@ def ask() -> Ask:
     return run
 
 
-def test_what_is_not_typed_keeps_the_default_of_its_field(ask: Ask):
+def test_an_option_that_is_not_given_keeps_the_default_of_its_field(ask: Ask):
     assert ask("--model", "m") == (Question(model="m"), False)
 
 
@@ -90,6 +90,6 @@ def test_every_option_fills_its_field_and_the_rest_goes_to_the_command(ask: Ask)
         "--model m --no-bursty",
     ],
 )
-def test_values_outside_the_bounds_of_a_field_are_refused(ask: Ask, words: str):
+def test_values_outside_the_bounds_of_a_field_are_rejected(ask: Ask, words: str):
     with pytest.raises(CycloptsError):
         ask(*words.split())

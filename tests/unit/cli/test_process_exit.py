@@ -1,4 +1,4 @@
-"""A process that kept what it made ends at once, with all it has said and its status."""
+"""A process that holds objects exits at once, with its output and status."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ import pytest
 KEPT = """
 import atexit, sys
 from tenfold.cli.process_exit import exit_process, hold_until_exit
-atexit.register(print, "taken apart")
+atexit.register(print, "shut down")
 {keep}
 print("said")
 sys.stderr.write("and why")
@@ -22,17 +22,17 @@ def ended(status: int, *, keeps: bool) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("status", [0, 3])
-def test_what_was_said_is_out_before_the_end(status: int):
+def test_output_is_flushed_before_the_exit(status: int):
     done = ended(status, keeps=True)
     assert (done.stdout, done.stderr, done.returncode) == ("said\n", "and why", status)
 
 
-def test_without_anything_kept_the_interpreter_ends_as_ever():
+def test_without_held_objects_the_interpreter_shuts_down_normally():
     done = ended(2, keeps=False)
-    assert (done.stdout, done.returncode) == ("said\ntaken apart\n", 2)
+    assert (done.stdout, done.returncode) == ("said\nshut down\n", 2)
 
 
-def test_a_reader_that_went_away_is_told_as_ever():
+def test_a_closed_pipe_is_reported_as_usual():
     code = KEPT.format(keep="hold_until_exit([1])", status=0)
     words = f"\"{sys.executable}\" -u -c '{code}' | true"
     done = subprocess.run(["sh", "-c", words], capture_output=True, text=True, check=False)

@@ -33,7 +33,7 @@ def test_a_missing_file_is_named(tmp_path: Path):
     assert fault(tmp_path / "none.toml").code == "no-such-file"
 
 
-def test_an_unknown_suffix_is_told(tmp_path: Path):
+def test_an_unknown_suffix_is_reported(tmp_path: Path):
     assert fault(tmp_path / "fleet.json").code == "unknown-suffix"
 
 
@@ -74,7 +74,7 @@ def test_no_permission_is_told_apart_from_no_file(tmp_path: Path, monkeypatch: p
     assert fault(path).code == "no-permission"
 
 
-def test_a_file_of_200_mb_is_refused_unread(tmp_path: Path):
+def test_a_file_over_the_size_limit_is_rejected_unread(tmp_path: Path):
     path = tmp_path / "fleet.toml"
     with path.open("wb") as stream:
         stream.truncate(200 * 1024 * 1024)
@@ -90,7 +90,7 @@ def test_text_that_is_not_utf_8_names_the_line(tmp_path: Path):
     assert (error.code, error.line) == ("not-utf-8", 2)
 
 
-def test_a_byte_order_mark_is_no_fault(tmp_path: Path):
+def test_a_byte_order_mark_is_accepted(tmp_path: Path):
     path = tmp_path / "fleet.toml"
     path.write_bytes(b"\xef\xbb\xbfa = 1\n")
     assert read_document(path).values == {"a": 1}
@@ -108,7 +108,7 @@ def test_a_byte_order_mark_is_no_fault(tmp_path: Path):
         ("a: !!python/object:os.system {}", ""),
     ],
 )
-def test_odd_yaml_is_read_or_told(tmp_path: Path, text: str, word: str):
+def test_odd_yaml_is_read_or_reported(tmp_path: Path, text: str, word: str):
     path = tmp_path / "fleet.yaml"
     path.write_text(text)
     if word:
@@ -117,7 +117,7 @@ def test_odd_yaml_is_read_or_told(tmp_path: Path, text: str, word: str):
         read_document(path)
 
 
-def test_a_yaml_bomb_is_refused(tmp_path: Path):
+def test_a_yaml_bomb_is_rejected(tmp_path: Path):
     lines = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
     for level in range(1, 10):
         inner = ", ".join([f"*a{level - 1}"] * 10)
@@ -127,7 +127,7 @@ def test_a_yaml_bomb_is_refused(tmp_path: Path):
     assert "too many values" in fault(path).message
 
 
-def test_deep_nesting_is_refused(tmp_path: Path):
+def test_deep_nesting_is_rejected(tmp_path: Path):
     path = tmp_path / "fleet.toml"
     path.write_text("a = " + "[" * 20_000 + "]" * 20_000)
     assert fault(path).code in ("nested-too-deep", "syntax")

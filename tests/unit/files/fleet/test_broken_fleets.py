@@ -26,7 +26,7 @@ def planted(file: Path) -> list[tuple[int, str]]:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_every_planted_fault_is_named_and_nothing_else(file: Path):
+def test_every_planted_error_is_reported_and_nothing_else(file: Path):
     [check] = check_files([file], None)
     found = [(one.line or 0, one.code) for one in (*check.faults, *check.warnings)]
     assert sorted(found) == planted(file)

@@ -95,7 +95,7 @@ def test_two_small_fleets_keep_their_sites_and_pools_apart(tmp_path: Path):
     assert view.after.gang_gpus_max == 32, "pooling lays no cables"
 
 
-def test_everything_that_clashes_is_prefixed_wherever_it_is_spoken_of(tmp_path: Path):
+def test_every_clashing_name_is_prefixed_wherever_it_is_used(tmp_path: Path):
     files = [write(tmp_path, WHOLE, name=name) for name in ("a", "b")]
     spec, _ = merged(files, tmp_path)
     assert [site.id for site in spec.sites] == ["a-hall", "a-annex", "b-hall", "b-annex"]
@@ -129,7 +129,7 @@ def test_everything_that_clashes_is_prefixed_wherever_it_is_spoken_of(tmp_path: 
     ]
 
 
-def test_a_fleet_named_like_a_site_of_another_is_told_apart(tmp_path: Path):
+def test_a_fleet_named_like_a_site_of_another_gets_a_prefix(tmp_path: Path):
     files = [
         write(tmp_path, SMALL, name="hall", accelerator="H100", nodes=1),
         write(tmp_path, WHOLE, name="b"),
@@ -147,7 +147,7 @@ def test_fleets_of_one_name_are_numbered(tmp_path: Path):
     assert [pool.id for pool in spec.pools] == ["gpus-gpu", "gpus-2-gpu"]
 
 
-def test_node_names_that_clash_are_reported_and_prefixed_only_when_asked(tmp_path: Path):
+def test_node_names_that_clash_are_reported_and_prefixed_on_request(tmp_path: Path):
     text = SMALL.replace("nodes = {nodes}", 'node_names = "n[1-{nodes}]"') + (
         '[[rack]]\nname = "r1"\nnodes = "n[1-2]"\n'
     )
@@ -164,7 +164,7 @@ def test_node_names_that_clash_are_reported_and_prefixed_only_when_asked(tmp_pat
     assert [rack.nodes for rack in spec.racks] == ["n[1-2]", "b-n[1-2]"]
 
 
-def test_names_made_from_a_pool_give_way_to_stated_ones(tmp_path: Path):
+def test_generated_names_that_clash_with_stated_ones_are_reported(tmp_path: Path):
     stated = SMALL.replace('"gpu"', '"x"').replace("nodes = {nodes}", 'node_names = "gpu-[2-3]"')
     files = [
         write(tmp_path, stated, name="a", accelerator="H100"),
@@ -176,7 +176,7 @@ def test_names_made_from_a_pool_give_way_to_stated_ones(tmp_path: Path):
     assert [pool.node_names for pool in spec.pools] == ["gpu-[2-3]", "gpu-1,b-gpu-2"]
 
 
-def test_a_fleet_whose_name_does_not_suit_a_host_list_lends_a_plain_one(tmp_path: Path):
+def test_a_fleet_name_that_is_invalid_in_a_host_list_is_cleaned(tmp_path: Path):
     files = [
         write(tmp_path, SMALL.replace("{name}", name), name=file, accelerator="H100", nodes=1)
         for file, name in (("a", "east, [old]"), ("b", "west"))
@@ -220,7 +220,7 @@ def test_one_fleet_is_nothing_to_merge(tmp_path: Path):
         merge([file])
 
 
-def test_a_faulty_fleet_is_refused_with_its_faults(tmp_path: Path):
+def test_a_fleet_with_errors_is_rejected_with_all_of_them(tmp_path: Path):
     good = write(tmp_path, SMALL, name="a", accelerator="H100", nodes=1)
     bad = write(tmp_path, SMALL + "nonsense = 1\n", name="b", accelerator="H100", nodes=-1)
     with pytest.raises(InvalidFile) as caught:

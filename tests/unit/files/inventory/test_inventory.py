@@ -36,7 +36,7 @@ def names(made: FleetDraft) -> list[tuple[str, str | None]]:
     return [(row.name, row.node_names) for row in made.rows.pool.values()]
 
 
-def test_nodes_alike_are_one_pool_with_a_folded_host_list():
+def test_identical_nodes_are_one_pool_with_a_folded_host_list():
     made = draft(*(node(f"n{number}") for number in (10, 2, 1, 3)), node("c1", None, 0))
     assert names(made) == [("h100", "n[1-3,10]"), ("cpu", "c1")]
     [gpu, cpu] = made.rows.pool.values()
@@ -90,7 +90,7 @@ def test_sites_name_the_pools_that_share_a_name(tmp_path: Path):
     ]
 
 
-def test_unusable_nodes_are_left_out_and_counted():
+def test_unusable_nodes_are_skipped_and_counted():
     made = draft(
         node("n1"),
         *(node(f"n{number}", usable=False, why_unusable="drain: fan") for number in (2, 3)),
@@ -102,12 +102,12 @@ def test_unusable_nodes_are_left_out_and_counted():
     )
 
 
-def test_unusable_nodes_are_kept_when_asked_for():
+def test_unusable_nodes_are_kept_on_request():
     made = draft(node("n1", usable=False, why_unusable="down"), keep_unusable=True)
     assert names(made) == [("h100", "n1")]
 
 
-def test_a_cluster_without_a_usable_node_is_no_fleet():
+def test_a_cluster_without_usable_nodes_is_rejected():
     with pytest.raises(InputError, match="none of the 1 nodes in `test` is usable: `n1` is down"):
         draft(node("n1", usable=False, why_unusable="down"))
 

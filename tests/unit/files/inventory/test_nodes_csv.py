@@ -17,12 +17,12 @@ def test_rows_become_nodes_and_extra_columns_labels():
     assert (cpu.gpus, cpu.cpus, cpu.rack, cpu.labels) == (0, 1, None, {})
 
 
-def test_a_host_list_stands_for_nodes_alike():
+def test_a_host_list_describes_identical_nodes():
     nodes = read_nodes_csv(HEADER + '"g[01-03]",H100,8,64,,,\n', "nodes.csv").nodes
     assert [node.name for node in nodes] == ["g01", "g02", "g03"]
 
 
-def test_every_faulty_row_is_named_with_its_line():
+def test_every_bad_row_is_reported_with_its_line():
     rows = [
         "g1,H100,8,64,2048,r1,eu",
         "g1,H100,8,64,2048,r1,eu",

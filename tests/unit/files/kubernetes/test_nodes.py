@@ -134,7 +134,7 @@ def test_devices_are_counted_as_whole_accelerators(
     assert (node.accelerator, node.gpus) == (accelerator, gpus)
 
 
-def test_zone_and_rack_give_the_place_and_house_labels_stay():
+def test_zone_and_rack_set_the_place_and_custom_labels_are_kept():
     node = read_one(
         labels={
             "topology.kubernetes.io/region": "eu-west",
@@ -224,7 +224,7 @@ def test_a_single_node_reads_too():
         (json.dumps({"items": [item(capacity={"nvidia.com/gpu": "-1"})]}), "wrong-value"),
     ],
 )
-def test_bad_input_names_the_file_and_the_fault(text: str, code: str):
+def test_bad_input_names_the_file_and_the_error(text: str, code: str):
     with pytest.raises(InputError) as caught:
         read_kubernetes_nodes(text, "saved.json")
     assert caught.value.code == code

@@ -48,7 +48,7 @@ def conf(folder: Path, text: str, more: str = MORE) -> Path:
     return path
 
 
-def test_weights_and_habits_are_read(tmp_path: Path):
+def test_weights_and_parameters_are_read(tmp_path: Path):
     policy = read_slurm_conf(conf(tmp_path, CONF))
     assert policy.priority == "multifactor"
     weights = policy.weights
@@ -111,7 +111,7 @@ def test_every_malformed_value_is_named_with_its_line(tmp_path: Path):
     }
 
 
-def test_includes_that_are_missing_or_go_round_are_refused(tmp_path: Path):
+def test_missing_and_cyclic_includes_are_rejected(tmp_path: Path):
     for text, code in (
         ("\nInclude none.conf\n", "no-such-file"),
         ("\nInclude slurm.conf\n", "nested-too-deep"),
@@ -138,7 +138,7 @@ def test_times_are_read_as_slurm_writes_them(text: str, seconds: float | None):
     assert slurm_seconds(text) == seconds
 
 
-def test_what_is_no_time_is_refused():
+def test_text_that_is_not_a_time_is_rejected():
     for text in ("", "soon", "1:2:3:4", "-5", "1-"):
         with pytest.raises(ValueError, match="not a Slurm time"):
             slurm_seconds(text)

@@ -181,7 +181,7 @@ def test_text_on_one_line_a_node_reads_as_well():
         ("[" * 100_000, "syntax"),
     ],
 )
-def test_bad_input_names_the_file_and_the_fault(text: str, code: str):
+def test_bad_input_names_the_file_and_the_error(text: str, code: str):
     with pytest.raises(InputError) as caught:
         read_slurm_nodes(text, "saved.json")
     assert caught.value.code == code
@@ -196,7 +196,7 @@ def fake_scontrol(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> N
     monkeypatch.setenv("PATH", f"{folder}:/bin:/usr/bin")
 
 
-def test_a_slurm_with_json_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_slurm_with_json_is_queried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     saved = tmp_path / "nodes.json"
     saved.write_text(json.dumps({"nodes": [NEW_NODE]}))
     fake_scontrol(tmp_path, monkeypatch, f'[ "$3" = --json ] && cat {saved}')
@@ -207,7 +207,7 @@ def test_a_slurm_with_json_is_asked_once(tmp_path: Path, monkeypatch: pytest.Mon
     "complaint",
     ["scontrol: unrecognized option '--json'", "fatal: cannot find serializer plugin for json"],
 )
-def test_a_slurm_without_json_is_asked_for_text(
+def test_slurm_without_json_is_queried_for_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, complaint: str
 ):
     body = f'[ -z "$3" ] && echo NodeName=n1 CPUTot=4 && exit 0; echo "{complaint}" >&2; exit 1'

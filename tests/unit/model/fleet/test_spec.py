@@ -137,7 +137,7 @@ shelves = 4
 """
 
 
-def test_each_domain_takes_what_hangs_on_it(fleet):
+def test_each_domain_takes_down_what_depends_on_it(fleet):
     opened = fleet(DOMAINS)
     racks = {row.name: row.nodes for row in losses(opened, "rack")}
     assert racks == {"r-9": 2, "a-rack-1": 2, "a-rack-2": 2, "a-rack-3": 2}
@@ -172,13 +172,13 @@ def test_a_stated_leaf_holds_its_racks_and_the_rest_is_filled(fleet):
     assert rows == {"leaf-x": 2, "ib-leaf-1": 4, "ib-leaf-2": 2}
 
 
-def test_a_fat_node_is_a_fat_failure_domain(fleet):
+def test_a_dense_node_is_a_large_failure_domain(fleet):
     thin = fleet(SMALLEST.replace("nodes = 4", "nodes = 16").replace("_node = 8", "_node = 2"))
     fat = fleet(SMALLEST)
     assert losses(fat, "node")[0].gpu_share == 4 * losses(thin, "node")[0].gpu_share
 
 
-def test_gpudirect_shortens_the_way(fleet):
+def test_gpudirect_lowers_latency(fleet):
     def way(text: str):
         opened = fleet(SMALLEST + text)
         paths = pool_paths(opened.layout, opened.spec.pools[0], opened.catalogue)
@@ -189,7 +189,7 @@ def test_gpudirect_shortens_the_way(fleet):
     assert bounced.bytes_per_s < direct.bytes_per_s == 50e9
 
 
-def test_a_thin_link_between_sites_is_the_narrowest_way(fleet):
+def test_a_slow_link_between_sites_is_the_bottleneck(fleet):
     text = (
         '[[site]]\nname = "oslo"\n[[site]]\nname = "bergen"\n'
         '[[link]]\nbetween = ["oslo", "bergen"]\ngbps = 10\nlatency_ms = 7\n'
@@ -202,7 +202,7 @@ def test_a_thin_link_between_sites_is_the_narrowest_way(fleet):
     assert far.latency_us > 7000
 
 
-def test_a_good_fleet_of_a_thousand_nodes_has_nothing_to_say(tmp_path: Path):
+def test_a_good_fleet_of_a_thousand_nodes_has_no_findings(tmp_path: Path):
     path = tmp_path / "fleet.toml"
     path.write_text(
         '[[site]]\nname = "main"\nrack_kw = 45\nracks_per_pdu = 8\n\n'
@@ -223,7 +223,7 @@ def test_a_warning_can_be_ignored_and_a_threshold_moved(tmp_path: Path):
     assert check_fleet(path).warnings == ()
 
 
-def test_a_load_raises_with_every_fault(tmp_path: Path):
+def test_loading_raises_with_all_errors(tmp_path: Path):
     from tenfold.model.errors import InvalidFile  # noqa: PLC0415
 
     path = tmp_path / "fleet.toml"
