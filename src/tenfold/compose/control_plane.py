@@ -1,9 +1,8 @@
-"""The control plane: journal, loop and live world joined, and joined again after trouble.
+"""The control plane: wires journal, loop and live world, and restarts them after an error.
 
-Crashing is the only way down. Whatever fails, the disk above all, ends the loop where it is;
-what was in memory is thrown away, and a new loop begins from the journal as after a restart.
-So there is one way to recover, and it is used every day. Requests that wait are told that
-nobody knows whether they were taken; reading goes on.
+Crash-only: any failure, above all of the disk, ends the loop; memory is discarded, and a new
+loop starts from the journal as after a restart. So there is one recovery path, and it is used
+every day. Waiting requests get the answer that their outcome is unknown; reads keep working.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +27,7 @@ from tenfold.model.reason import Reason, Text, Value
 from tenfold.model.units import SECOND, Millis
 
 RETRY_DELAY_MS = Millis(1 * SECOND)
-"""From trouble to the next try."""
+"""Delay from an error to the next start."""
 
 
 class Restored(NamedTuple):
@@ -62,7 +61,7 @@ class Store(Protocol):
 
 
 class Parts(NamedTuple):
-    """What a control plane is made of; each is made anew with every try."""
+    """Parts of a control plane; each is created again for every start."""
 
     store: Callable[[], Store]
     executor: Callable[[], Executor]
@@ -84,7 +83,7 @@ class _BufferedJournal:
 
     The facts of a moment wait for the orders that are made of them, and both go to the disk
     together: one wait instead of two. Until then they count in memory alone, which is thrown
-    away where the disk fails: nobody was answered, and nothing was carried out.
+    away if the disk fails: no request was answered and no action applied.
     """
 
     def __init__(self, store: Store, world: LiveWorld) -> None:
@@ -117,7 +116,7 @@ class ControlPlane:
         self.trouble: Reason | None = None
         """What is wrong now; None while the loop runs."""
         self.fleet: Fleet | None = None
-        """The fleet of the loop that runs, for those who read; None before the first."""
+        """The fleet of the current loop, for readers; None before the first."""
         self.tries = 0
 
     def run(self, pause: Callable[[Millis], None]) -> None:
@@ -166,7 +165,7 @@ class ControlPlane:
 
 
 def _failure(error: BaseException) -> dict[str, Value]:
-    """Return what failed: its kind for everybody, its message for those who may know paths."""
+    """Return what failed: the error type, and its message, which may contain paths."""
     fields: dict[str, Value] = {"error": type(error).__name__}
     if isinstance(error, OSError) and error.strerror:
         fields["detail"] = error.strerror

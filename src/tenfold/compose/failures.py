@@ -1,4 +1,4 @@
-"""What `--failures` names: a preset of the facts, nothing at all, or a recorded trace."""
+"""Resolve `--failures`: a preset, none, or a recorded fault trace."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -32,7 +32,7 @@ def failure_source(named: str, catalogue: Catalogue) -> FailureSource:
 def faults_of(
     source: FailureSource, nodes: Sequence[Node], horizon_ms: Millis, seed: int
 ) -> tuple[Iterator[Fault], list[str]]:
-    """Return the faults of a fleet in order of time, and notes on what was supposed."""
+    """Return the faults of a fleet in order of time, and notes on assumptions."""
     if isinstance(source, FaultTrace):
         return replay_faults(source, nodes, horizon_ms)
     return generate_faults(nodes, source, horizon_ms, seed), []

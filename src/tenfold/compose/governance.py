@@ -47,7 +47,7 @@ def governance_of(policy: Policy, spec: FleetSpec, catalogue: Catalogue) -> Gove
 
 
 def check_policy(path: Path, fleet: Path | None, facts: Path | None = None) -> FleetCheck:
-    """Read a policy file to its end, and lay it beside a fleet where it has no fault."""
+    """Check a policy file, and check it against a fleet if one is given."""
     reading = read_policy_file(path)
     found = list(reading.findings)
     if fleet is not None:
@@ -67,7 +67,7 @@ def _check_against_fleet(
     policy = reading.policy
     if policy is None or policy.name != "governed":
         return list(reading.findings)
-    # Beside a fleet it is known which nodes racks and pools stand for.
+    # With a fleet, the nodes of racks and pools are known, so overlaps are checked exactly.
     own_findings = [found for found in reading.findings if found.code != "windows-overlap"]
     fit = check_fit(governance_of(policy, layout.spec, catalogue), layout)
     return reading.located([*own_findings, *fit])

@@ -25,7 +25,7 @@ from tenfold.model.units import Millis
 
 
 class LiveJournal:
-    """A journal opened for writing; whoever wrote it before is shut out."""
+    """A journal opened for writing; any previous writer is fenced off."""
 
     def __init__(self, where: str, holder: str, now_ms: int, policy: Policy | None = None) -> None:
         self.store: Store = open_store(where)

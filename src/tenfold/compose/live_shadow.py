@@ -36,13 +36,13 @@ EVENTS_BEHIND_MAX = 50_000
 CHECKPOINT_CYCLES = 500
 """Cycles from one mark to the next: so many are asked again after a crash."""
 SENTENCES_MAX = 5
-"""Jobs of one difference that are told of in sentences."""
+"""Jobs of one difference that are described in the log."""
 TRACKED_JOBS_MAX = 10_000
 """Jobs in whose favour a shadow spoke that are kept in mind, so that each counts once."""
 
 
 class ShadowStatus(Struct, frozen=True, kw_only=True):
-    """How far a shadow has come, for those who watch."""
+    """Progress of a shadow policy."""
 
     cycles: int = 0
     cycles_differing: int = 0
@@ -51,7 +51,7 @@ class ShadowStatus(Struct, frozen=True, kw_only=True):
 
 
 class LiveShadow:
-    """One policy on trial, and where in the journal it stands."""
+    """One shadow policy and its position in the journal."""
 
     def __init__(self, store: Store, policy: Policy, log: ShadowLog) -> None:
         self._store, self._policy, self._log = store, policy, log
@@ -224,7 +224,7 @@ class LiveShadow:
         said += [f"the live policy would {describe(order)}" for order in live_orders.values()][
             :SENTENCES_MAX
         ]
-        said += [f"it would let `{name}` run on" for name in found.spared[:SENTENCES_MAX]]
+        said += [f"it would keep `{name}` running" for name in found.spared[:SENTENCES_MAX]]
         try:
             for name, policy in self._waiting_jobs(found):
                 job = self._fleet.pending.get(name)
@@ -234,7 +234,7 @@ class LiveShadow:
                     said.append(f"`{name}` waits under `{policy.name}`: {render(why)}")
         except Exception as error:
             # A reason that cannot be found is no reason to end.
-            said.append(f"why one of them waits could not be told: {type(error).__name__}")
+            said.append(f"the reason for a wait could not be determined: {type(error).__name__}")
         return tuple(said)
 
     def _waiting_jobs(self, found: ShadowDifference) -> list[tuple[JobId, Policy]]:

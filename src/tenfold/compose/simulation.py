@@ -1,4 +1,4 @@
-"""Wire a simulation: the one place that joins jobs, a policy, faults and the loop."""
+"""Wire a simulation: jobs, policy, faults and the scheduling loop."""
 
 import gc
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,7 +33,7 @@ class SimRequest(Struct, frozen=True, kw_only=True):
     faults: Iterable[Fault] = ()
     contention: "ContentionModel | None" = None
     release_ms: dict[JobId, Millis] = {}
-    """When jobs come that are held back; the others come when they are submitted."""
+    """Release time of delayed jobs; the others arrive on submission."""
     ends: Mapping[JobId, JobStatus] = {}
     """How jobs end that do not complete."""
     until_ms: Millis | None = None
@@ -46,7 +46,7 @@ class SimRequest(Struct, frozen=True, kw_only=True):
 
 
 class SimResult(Struct, frozen=True, kw_only=True):
-    """What came of it."""
+    """Result of a simulation."""
 
     summary: Summary
     teams: dict[str, Summary]

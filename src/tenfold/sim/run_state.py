@@ -1,7 +1,7 @@
-"""A run in the simulated world: what it holds, how far it has come, and how fast it goes.
+"""State of a simulated run: its slots, progress and speed.
 
-Work is measured in the time it takes on the GPUs that the job asked for. An elastic job that
-holds half of them goes half as fast, unless a scaling curve says otherwise.
+Work is measured in time on the GPUs that the job requested. An elastic job on half of them
+runs at half speed, unless it has a scaling curve.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,31 +17,31 @@ NEVER = 1 << 62
 
 
 class RunState(Struct, frozen=True, gc=False):
-    """One run, as it goes on until something changes it."""
+    """One run until its next change."""
 
     job: Job
     slots: tuple[Slot, ...]
     number: int
-    """That of its end in the heap: others are stale."""
+    """Number of its end in the heap; other entries are stale."""
     started_ms: int
     since_ms: int
-    """When `work_ms` and `speed` held; the future while a restart is being paid."""
+    """Time from which `work_ms` and `speed` hold; in the future during a restart."""
     work_ms: float
     speed: float
 
 
 def work_at(run: RunState, now: int) -> float:
-    """Return how much of its work a run has behind it."""
+    """Return the completed work of a run."""
     return run.work_ms + max(0, now - run.since_ms) * run.speed
 
 
 def reaches_ms(run: RunState, work_ms: float) -> int:
-    """Return when a run has so much work behind it, if nothing changes."""
+    """Return when a run reaches an amount of work, if nothing changes."""
     return ceil(run.since_ms + max(0.0, work_ms - run.work_ms) / run.speed)
 
 
 def own_speed(job: Job, slots: Sequence[Slot]) -> float:
-    """Return the speed of an elastic job on these slots; any other makes nothing of more."""
+    """Return the speed on these slots: proportional to GPUs for an elastic job, else 1."""
     terms, asked = job.terms, job.shape.gpus
     if terms is None or not terms.least_gpus or not asked:
         return 1.0
@@ -49,7 +49,7 @@ def own_speed(job: Job, slots: Sequence[Slot]) -> float:
 
 
 def idles_after_ms(job: Job) -> Millis | None:
-    """Return the work after which a session idles; None where it is in use to its end."""
+    """Return the work after which a session is idle; None if it is used to its end."""
     terms, duration = job.terms, job.duration_ms
     if terms is None or terms.kind != "interactive" or terms.busy_ms is None or duration is None:
         return None
@@ -64,7 +64,7 @@ def uses(slots: Sequence[Slot], node_id: NodeId) -> bool:
 def arrivals(
     jobs: Sequence[Job], release_ms: Mapping[JobId, Millis] | None
 ) -> tuple[Sequence[Job], list[int]]:
-    """Return jobs in the order in which they come, and when, with an end that never comes."""
+    """Return jobs in order of arrival, and arrival times followed by NEVER."""
     if release_ms:
         times = {job.id: release_ms.get(job.id, job.submitted_ms) for job in jobs}
         jobs = sorted(jobs, key=lambda job: times[job.id])

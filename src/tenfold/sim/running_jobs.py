@@ -1,7 +1,7 @@
-"""The runs of a simulated world: how they begin, change, stop and end, and how much they save.
+"""Running jobs of the simulated world: start, resize, stop, end and checkpoints.
 
-A run that changes (resized, slowed by a neighbour) leaves its old end in the heap; the number
-tells a stale end from a true one. Jobs without terms pay nothing for what terms can ask for.
+A run that changes (resized, slowed by contention) leaves its old end in the heap; the number
+marks the valid one. Jobs without terms skip all work for terms.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ that fails or returns."""
 
 
 class RunningJobs:
-    """What runs, what it has behind it, and when it will be over."""
+    """Running jobs, their progress and when they end."""
 
     def __init__(
         self,
@@ -48,14 +48,14 @@ class RunningJobs:
         self._number = 0
         self._runs: dict[JobId, RunState] = {}
         self._stopping: dict[JobId, StopJob] = {}
-        """Stops under way: one that a lost node has forestalled must not hit the next run."""
+        """Stops in progress: one that a node failure made obsolete must not hit the next run."""
         self._resizing: dict[JobId, ResizeJob] = {}
         self._slots_since: dict[JobId, int] = {}
-        """When runs that were resized got the slots that they hold."""
+        """When resized runs got their current slots."""
         self._idles: dict[JobId, JobIdled] = {}
-        """Sessions that will idle: a run that changes leaves its old moment in the heap."""
+        """Sessions that will become idle; a run that changes leaves a stale entry in the heap."""
         self._progress: dict[JobId, tuple[float, int]] = {}
-        """Work saved and time held so far, of jobs that ran before or were resized."""
+        """Saved work and time held so far, of jobs that ran before or were resized."""
 
     def _push(self, at_ms: int, entry: HeapEntry) -> int:
         self._number += 1
@@ -81,7 +81,7 @@ class RunningJobs:
             self._retime(self._contention.start(job, action.slots, now), now)
 
     def _apply_terms(self, run: RunState, now: int) -> None:
-        """Let a run go as fast as its terms allow, and idle when they say."""
+        """Apply the speed and the idle time from the terms of a job."""
         job_id = run.job.id
         self._retime({job_id: own_speed(run.job, run.slots)}, now)
         if idles_after_ms(run.job) is not None:
@@ -107,7 +107,7 @@ class RunningJobs:
             self._retime(self._contention.end(job.id, now), now)
 
     def _stop_run(self, run: RunState, now: Millis, cause: StopCause) -> JobEnded | JobStopped:
-        """Stop a run that was told to; a session that idles is over with that."""
+        """Stop a run on request; an idle session ends."""
         if cause == "idle":
             self._end(run, now)
             return JobEnded(now, run.job.id, "cancelled")
@@ -116,7 +116,7 @@ class RunningJobs:
     def _interrupt(
         self, run: RunState, now: Millis, cause: StopCause, *, saved: bool
     ) -> JobStopped:
-        """Take a run off its slots; without notice the work since its checkpoint is lost."""
+        """Remove a run from its slots; without notice, work since the checkpoint is lost."""
         job, every = run.job, self._settings.checkpoint_every_ms
         del self._runs[job.id]
         self._stopping.pop(job.id, None)
@@ -136,14 +136,14 @@ class RunningJobs:
         return JobStopped(now, job.id, cause, Millis(int(work)))
 
     def _clear_plans(self, run: RunState, now: int) -> int:
-        """Forget what was planned for a run that is over; return how long it had its slots."""
+        """Clear the plans of an ended run; return how long it had its slots."""
         job_id = run.job.id
         self._resizing.pop(job_id, None)
         self._idles.pop(job_id, None)
         return now - self._slots_since.pop(job_id, run.started_ms)
 
     def _resize_run(self, action: ResizeJob, now: Millis) -> JobResized:
-        """Let a run go on elsewhere with all of its work: to be resized is to save."""
+        """Continue a run on other slots with all of its work: a resize saves."""
         job_id, slots = action.job_id, action.slots
         run = self._runs[job_id]
         job, work = run.job, min(work_at(run, now), float(run.job.duration_ms or 0))
@@ -173,7 +173,7 @@ class RunningJobs:
             self._reschedule(replace(run, since_ms=since, work_ms=work, speed=speed))
 
     def _reschedule(self, run: RunState) -> None:
-        """Put a run that has changed in the place of what it was, and plan its end anew."""
+        """Replace a changed run and schedule its end again."""
         job_id, duration = run.job.id, run.job.duration_ms
         assert duration is not None, f"job `{job_id}` has no duration to simulate"
         number = self._push(reaches_ms(run, duration), job_id)

@@ -1,4 +1,4 @@
-"""Chance that depends on names and a seed alone, never on the order of asking."""
+"""Random numbers that depend only on a seed and names, not on the order of calls."""
 
 from hashlib import blake2b
 

@@ -1,4 +1,4 @@
-"""How the hands of a simulated world behave."""
+"""Settings of the simulated world."""
 
 from msgspec import Struct
 
@@ -6,17 +6,17 @@ from tenfold.model.units import HOUR, Millis
 
 
 class SimSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """How the simulated hands behave. The defaults are those of published replays."""
+    """Delays and costs of actions. The defaults are those of published replays."""
 
     restart_cost_ms: Millis = Millis(0)
-    """What each run but the first pays before it goes on; a failed start counts as a run.
-    A run whose slots are changed pays it too."""
+    """Time that each run after the first loses before it resumes; a failed start counts as a run.
+    A run whose slots change pays it too."""
     checkpoint_every_ms: Millis = Millis(HOUR)
-    """Work since the last checkpoint is lost with a node; a preempted job saves on notice.
-    What the terms of a job say of its checkpoints holds for nodes and notices alike."""
+    """Work since the last checkpoint is lost when a node fails; a preempted job saves on notice.
+    Checkpoint terms of a job apply to failures and preemptions alike."""
     start_delay_ms: Millis = Millis(0)
-    """From the order of a start or a resize until it is done."""
+    """Delay of a start or resize."""
     stop_delay_ms: Millis = Millis(0)
     start_failure_share: float = 0.0
-    """Share of starts that fail after their delay; the job waits again."""
+    """Share of starts that fail after their delay; the job is requeued."""
     seed: int = 0

@@ -1,7 +1,7 @@
-"""The simulated world: time jumps from fact to fact, and hands take time.
+"""The simulated world: virtual time jumps from event to event, and actions have delays.
 
 Submissions come from a list and everything else from a heap ordered by (time, number), so
-that ties keep the order in which they were made. What the runs themselves do is in `runs`.
+that ties keep insertion order. The runs themselves are in `running_jobs`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,7 +38,7 @@ __all__ = ["SimSettings", "SimWorld"]
 
 
 class SimWorld(RunningJobs):
-    """Everything a simulated fleet cannot decide: arrivals, ends, faults, delays."""
+    """What the scheduler does not control: arrivals, ends, faults and delays."""
 
     def __init__(
         self,
@@ -53,9 +53,9 @@ class SimWorld(RunningJobs):
         settings = settings or SimSettings()
         super().__init__(jobs, settings, contention)
         self.ends: Mapping[JobId, JobStatus] = {}
-        """How jobs end that do not complete; a world may be told before it begins."""
+        """End status of jobs that do not complete; set before the run."""
         self.last_ms: int = NEVER - 1
-        """The last moment that there is; a world may be told before it begins."""
+        """The end of the simulation; set before the run."""
         self._jobs, self._times = arrivals(jobs, release_ms)
         self._next = 0
         self._next_ms: int = self._times[0]
@@ -64,12 +64,12 @@ class SimWorld(RunningJobs):
         self._outages = iter(outages)
         self._starting: dict[JobId, StartJob] = {}
         self._tries: dict[JobId, int] = {}
-        """Starts that had a delay, so that a failed one may do better at the same moment."""
+        """Delayed starts per job, so that a retry at the same time draws a new random number."""
         self._down: dict[NodeId, Millis] = {}
         self._push_next_outage()
 
     def wait(self, until_ms: Millis | None) -> tuple[Millis, Sequence[Event]] | None:
-        """Jump to the next moment and return all of its facts."""
+        """Advance to the next event time and return all events at that time."""
         if self._initial_events:
             events, self._initial_events = self._initial_events, ()
             return events[0].at_ms, events
@@ -86,13 +86,13 @@ class SimWorld(RunningJobs):
                 return None
             moment: Millis = now  # pyright: ignore[reportAssignmentType]
             events_now = self._events_at(moment)
-            # An end that was moved leaves its old place behind, which is no fact.
+            # An end that was moved leaves a stale heap entry, which is no event.
             if events_now or now == until_ms:
                 return moment, events_now
         return None
 
     def _events_at(self, now: Millis) -> list[Event]:
-        """Return all that happens at one moment, in the order in which it was made."""
+        """Return all events at one time, in insertion order."""
         heap = self._heap
         events: list[Event] = []
         runs, ends = self._runs, self.ends
@@ -116,7 +116,7 @@ class SimWorld(RunningJobs):
         return events
 
     def carry_out(self, actions: Sequence[Action], now_ms: Millis) -> Sequence[Event]:
-        """Start actions; those without a delay are over at once. A promise is no work."""
+        """Apply actions; those without a delay complete at once. A reserved start needs nothing."""
         outcomes: list[Event] = []
         for action in actions:
             if type(action) is StartJob:
@@ -139,11 +139,11 @@ class SimWorld(RunningJobs):
         return outcomes
 
     def work_ms(self, now_ms: Millis) -> dict[JobId, float]:
-        """Return how much of its work each job that runs has behind it."""
+        """Return the completed work of each running job."""
         return {job_id: work_at(run, now_ms) for job_id, run in self._runs.items()}
 
     def _advance(self, now: int, until_ms: Millis | None) -> int:
-        """Let saves begin and end before the next fact; they move the ends of jobs."""
+        """Start and end checkpoints before the next event; they move the ends of jobs."""
         assert self._contention is not None
         while True:
             due_ms = self._contention.due_ms()
@@ -224,7 +224,7 @@ class SimWorld(RunningJobs):
         return JobStarted(now, job_id)
 
     def _lose_node(self, outage: Fault, now: Millis, events: list[Event]) -> None:
-        """A node goes: first the fact, then the gangs it breaks."""
+        """Take a node down: first the event, then the gangs it stops."""
         node_id = outage.node_id
         known = self._down.get(node_id)
         if known is None or outage.until_ms > known:
@@ -247,7 +247,7 @@ class SimWorld(RunningJobs):
             events.append(ActionRefused(now, action, reason))
 
     def _push_next_outage(self) -> None:
-        """Keep one coming outage in the heap, so that a long law of failures stays lazy."""
+        """Keep one future outage in the heap, so that sampling stays lazy."""
         outage = next(self._outages, None)
         if outage is not None:
             self._push(outage.at_ms, outage)

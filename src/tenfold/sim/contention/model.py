@@ -1,8 +1,8 @@
-"""Jobs beside each other: the speeds of gangs by profile, and their saves in time.
+"""Contention: speeds of gangs by profile, and their checkpoints over time.
 
-A save begins a fixed time after the last one began and lasts as long as its bytes take at
-the rate that the tier grants, which changes with what others do. Everything here happens
-between facts: it moves the ends of jobs and is no news to anybody.
+A checkpoint starts a fixed time after the previous one started and takes as long as its bytes
+need at the rate of the tier, which changes with other jobs. All of this happens between events:
+it moves the ends of jobs but creates no events.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ NEVER = 1 << 62
 
 
 class _Save:
-    """A save under way: what is left of it, and since when at which rate."""
+    """A checkpoint in progress: bytes left, rate, and since when."""
 
     __slots__ = ("left", "number", "rate", "since_ms")
 
@@ -47,7 +47,7 @@ class ContentionModel:
         self._number = 0
 
     def start(self, job: Job, slots: Sequence[Slot], now_ms: int) -> dict[JobId, float]:
-        """Add a job; return the speeds that changed. A job without a profile draws nothing."""
+        """Add a job; return the changed speeds. A job without a profile uses nothing."""
         profile = self._profiles.get(job.profile)
         if profile is None:
             return {}
@@ -72,9 +72,9 @@ class ContentionModel:
         return self._scaled(speeds)
 
     def resize(self, job: Job, slots: Sequence[Slot], now_ms: int) -> dict[JobId, float]:
-        """Let a job go on with other slots; return the speeds that changed, its own included.
+        """Move a job to other slots; return the changed speeds, its own included.
 
-        It starts anew there, so a save under way is dropped.
+        It restarts there, so a checkpoint in progress is dropped.
         """
         return self.end(job.id, now_ms) | self.start(job, slots, now_ms)
 

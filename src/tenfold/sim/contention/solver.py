@@ -1,9 +1,8 @@
-"""Neighbours: jobs that run at once and slow each other down.
+"""Share network, storage and rack power among running jobs.
 
-Each start, end or burst settles again what it touches and leaves the rest alone. Only a
-resource of which more is wanted than it has joins the jobs on it, so on a fabric that
-carries everything a start costs what the gang itself costs. Loads are kept in whole bytes
-a second and milliwatts: they do not drift, whatever comes and goes.
+Each start, end or checkpoint recomputes only what it affects. Only a saturated resource
+couples the jobs on it, so on a non-blocking fabric a start costs only its own gang. Loads are
+integers (bytes per second, milliwatts), so they do not drift.
 """
 
 from collections.abc import Sequence
@@ -32,7 +31,7 @@ class _Stream:
 
 @dataclass(slots=True)
 class _JobLoad:
-    """A job as its neighbours feel it."""
+    """The load of one job."""
 
     number: int
     gang: Gang
@@ -40,14 +39,14 @@ class _JobLoad:
     rack_mw: dict[int, int]
     streams: dict[int, _Stream] = field(default_factory=dict[int, _Stream])
     tier: str = ""
-    """Where a save goes that is under way."""
+    """Tier of the checkpoint in progress."""
     power: float = 1.0
-    """What the power limits of its racks leave it."""
+    """Speed left by the power limits of its racks."""
     speed: float = 1.0
 
 
 class ContentionSolver:
-    """The jobs that run, what they share, and the speed that leaves to each."""
+    """Running jobs, the resources they share, and the resulting speed of each."""
 
     def __init__(self, layers: SharedLayers) -> None:
         self._layers = layers
@@ -90,7 +89,7 @@ class ContentionSolver:
         """Begin or end a save to a tier; return the speeds that changed.
 
         A save takes what its gang can send and the tier can give. Its rate is
-        `write_bytes_per_s`, which moves as neighbours come and go: see `writes_changed`.
+        `write_bytes_per_s`, which changes with other jobs: see `writes_changed`.
         """
         job = self._jobs[job_id]
         if not on:
@@ -124,7 +123,7 @@ class ContentionSolver:
         ]
 
     def check(self) -> None:
-        """Stop unless everything stands as if all jobs were started anew, all at once."""
+        """Assert that the state equals a full recomputation of all jobs."""
         recomputed = ContentionSolver(self._layers)
         for job_id, job in self._jobs.items():
             recomputed.start(job_id, job.gang, job.traffic)

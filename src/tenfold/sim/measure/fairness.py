@@ -1,8 +1,8 @@
-"""Finish-time fairness: how a job fared against an even share of the fleet.
+"""Finish-time fairness: completion time of a job relative to an even share of the fleet.
 
 As in Themis (Mahajan et al., NSDI 2020): rho is the time a job took over the time it would
-have taken alone on 1/N of the fleet, N being the mean number of jobs there while it was. At
-most 1 is what sharing promises; 3 means three times as late as on a part of one's own.
+have taken alone on 1/N of the fleet, N being the mean number of jobs there while it was. Fair
+sharing gives at most 1; 3 means three times as long as on a dedicated share.
 Speed is taken to grow with GPUs, so on a share smaller than it asked for a job takes longer
 in proportion.
 """

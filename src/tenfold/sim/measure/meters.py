@@ -1,4 +1,4 @@
-"""What a simulated run measures, from the ends and stops of its jobs.
+"""Metrics of a simulated run, from the ends and stops of its jobs.
 
 Wait is completion time less running time; utilisation is allocated GPU time over what the
 fleet had from the first submission to the last end; percentiles are nearest-rank.
@@ -169,7 +169,7 @@ def requested_milli(job: Job) -> int:
 
 
 def _useful_ms(job: Job) -> int | None:
-    """Return how much of its time a job is of use: a session that idles holds GPUs in vain."""
+    """Return the useful time of a job: an idle session wastes its GPUs."""
     busy_ms = idles_after_ms(job)
     return job.duration_ms if busy_ms is None else busy_ms
 

@@ -2,10 +2,9 @@
 
 At even moments of a window: of all that is free, what lies on nodes that could hold a member of
 a waiting job if they were empty, and cannot now. Nodes of another type, and free nodes that a
-quota or a promise keeps from jobs, are not stranded: nobody could mend that by placing better.
-Where several jobs wait, each counts alike; a moment at which nobody waits counts as nothing
-stranded. CPUs and memory are not looked at, and shares of GPUs are taken as if they could be
-moved together on their node.
+quota or a reserved start withholds, are not stranded: better placement would not help.
+Waiting jobs count equally; a sample without waiting jobs counts as nothing stranded. CPUs and
+memory are ignored, and GPU fractions are assumed movable within their node.
 """
 
 from collections import Counter
@@ -30,7 +29,7 @@ _Change = tuple[int, int, Job | NodeId, tuple[Slot, ...]]
 def stranded_share(
     nodes: Sequence[Node], jobs: Sequence[Job], runs: Sequence[Span], meters: Meters, window: Window
 ) -> float:
-    """Return the mean share of all GPUs that were stranded while somebody waited."""
+    """Return the mean share of all GPUs that were stranded while jobs waited."""
     whole = sum(node.gpus for node in nodes) * WHOLE
     if not whole:
         return 0.0

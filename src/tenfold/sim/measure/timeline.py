@@ -1,7 +1,6 @@
 """A run over time, for charts: GPUs in use, jobs that run and wait, nodes that are down.
 
-Nothing is watched while the run goes on. The meters keep every run, and this is worked out
-of them afterwards, so a run that nobody draws pays nothing for it.
+Computed afterwards from the records in the meters, so a run without charts pays nothing for it.
 """
 
 from collections.abc import Iterator, Sequence

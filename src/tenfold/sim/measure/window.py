@@ -5,8 +5,8 @@ the whole run count the drain as idle time. Here only the window counts. Jobs th
 its end have waited at least until then; they are not left out, for they are the overload.
 
 The 90th percentile over jobs sees no overload either under a policy that favours short work: the
-few long jobs that starve hold most of the GPU time. So waits are also weighed by GPU time, and
-told for each team and each class of size.
+few long jobs that starve hold most of the GPU time. So waits are also weighted by GPU time, and
+reported for each team and size class.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

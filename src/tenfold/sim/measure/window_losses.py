@@ -1,4 +1,4 @@
-"""What a window lost: GPU time that was no progress, nodes that were down, teams left behind."""
+"""Losses in a window: wasted GPU time, nodes down, and unfairness across teams."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -9,7 +9,7 @@ from tenfold.sim.measure.timeline import Span
 from tenfold.sim.measure.window import JobWait, Window, slots_milli, within, work_of
 
 FAILURES, PREEMPTION, CONTENTION = "failures", "preemption", "contention"
-"""Why GPU time was held in vain: nodes lost, stops for others, company that slows down."""
+"""Why GPU time was wasted: node failures, preemption, contention."""
 
 
 def lost_milli_ms(

@@ -1,7 +1,7 @@
-"""Which jobs of a history were submitted together, and so are copied together.
+"""Group the jobs of a history that were submitted together, to copy them together.
 
-A sweep, an array or a chain of jobs is one wish. Copied job by job it would fall apart: no
-member would find the one that it waits for, and bursts would become a drizzle.
+A sweep, an array or a chain of dependent jobs is one submission. Copied job by job, dependencies
+would break and bursts would be spread out.
 """
 
 from collections.abc import Sequence
@@ -64,6 +64,6 @@ def _root(parents: list[int], place: int) -> int:
 
 
 def _join(parents: list[int], one: int, other: int) -> None:
-    """Put two groups under the earlier of their firsts, so that the order of names is told."""
+    """Merge two groups under the earlier of their first jobs, to keep a stable order."""
     low, high = sorted((_root(parents, one), _root(parents, other)))
     parents[high] = low

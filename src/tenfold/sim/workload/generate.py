@@ -254,7 +254,7 @@ class _WorkloadSampler:
         length_s[-1] = self.span_s - (hours - 1) * HOUR / SECOND
         parts: list[float] = (weight * length_s).tolist()
         if sum(parts) <= 0:
-            # The span ends before the first hour in which anybody works.
+            # The span ends before the first hour with submissions.
             parts = length_s.tolist()
         cumulative = list(accumulate(parts))
         draws: list[float] = (generator.random(count) * cumulative[-1]).tolist()
@@ -274,7 +274,7 @@ def _batch_mean(size: SizeClass) -> float:
 def _sizes_that_fit(
     mix: WorkloadMix, team: TeamPart, nodes: Sequence[Node], max_gpus: float | None
 ) -> list[SizeClass]:
-    """Return the sizes that a team can be given; half of what it may use unless told."""
+    """Return the job sizes for a team; by default up to half of what it may use."""
     usable = [
         node.gpus
         for node in nodes

@@ -1,8 +1,8 @@
-"""The work of a history, grown by a factor.
+"""Scale the jobs of a history by a factor.
 
 Growth adds copies of what was submitted. Each copy has a mark, and at a factor those whose
 mark lies below it are there: the work at one factor is part of the work at every larger one,
-so two factors differ by what was added and not by luck. Marks are laid out along the GPU time
+so two factors differ by what was added and not by chance. Marks are laid out along the GPU time
 of the copies in a drawn order; so the work at a factor is that of the history times the
 factor, to within one submission, however few jobs hold most of it.
 
@@ -75,7 +75,7 @@ def scale_jobs(
 
 
 def copy_marker(jobs: Sequence[Job]) -> str:
-    """Return what stands before the number of a copy: no name of the history has it."""
+    """Return the marker before the number of a copy; no job id of the history contains it."""
     marker = COPY
     while any(marker in job.id for job in jobs):
         marker += COPY

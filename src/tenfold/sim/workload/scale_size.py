@@ -1,6 +1,6 @@
 """The same jobs on more GPUs each: what they have to do stays, so they are over sooner.
 
-A job on k times its GPUs is not k times as fast: what it loses is told by the scaling curve of
+A job on k times its GPUs is not k times as fast: the loss comes from the scaling curve of
 its profile, and the GPU time lost is the price of growing this way. Without a curve nothing
 is lost. GPUs are whole, so a job takes the nearest size that its nodes allow and its duration
 follows from the size it takes.
@@ -46,7 +46,7 @@ def _milli(shape: Shape) -> int:
 
 
 def _target_milli(shape: Shape, factor: float) -> int:
-    """Return the size nearest to the one wished for: whole nodes stay whole nodes."""
+    """Return the valid size nearest to the target: whole nodes stay whole nodes."""
     target_milli = _milli(shape) * factor
     if shape.milli and target_milli < WHOLE:
         return max(1, round(target_milli))
