@@ -104,7 +104,7 @@ def _find(name: str, kind: str | None, facts: Path | None) -> Fact:
     ]
     raise InputError(
         "unknown-fact",
-        f"no fact is called `{name}`",
+        f"unknown fact `{name}`",
         near[0] if near else "`tenfold facts list` lists the kinds",
     )
 

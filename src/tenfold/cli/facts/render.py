@@ -118,7 +118,7 @@ def _(fact: EngineProfile) -> str:
 def _(fact: WorkloadMix) -> str:
     whole = sum(size.part for size in fact.sizes)
     mean = sum(size.part * size.gpus for size in fact.sizes) / (whole or 1.0)
-    return f"{count(len(fact.sizes), 'size')}, {mean:.2g} GPUs per job"
+    return f"{count(len(fact.sizes), 'size')}, {mean:.2g} {'GPU' if mean == 1 else 'GPUs'} per job"
 
 
 def show_fact(fact: Fact) -> Group:

@@ -140,7 +140,7 @@ def serve(
     moves = run_serve_sensitivity(planned, usd_per_hour_max) if sensitivity else None
     if html is not None:
         more = [] if moves is None else [sensitivity_section(moves)]
-        notes = [("note", note) for note in planned.notes]
+        notes = [("Note", note) for note in planned.notes]
         page = serve_report(answer, planned.request, assumptions=notes, more=more)
         _write_page(html, page, force)
     if as_json:

@@ -31,10 +31,10 @@ def assumed(planned: TrainPlanResult) -> list[tuple[str, str]]:
     """Return the assumptions about the fleet that a reader of the report should know."""
     chosen = planned.chosen
     return [
-        ("pools", ", ".join(chosen.pools)),
-        ("price basis", chosen.price_basis),
-        ("failure preset", chosen.failures),
-        *(("note", note) for note in planned.notes),
+        ("Pools", ", ".join(chosen.pools)),
+        ("Price basis", chosen.price_basis),
+        ("Failure preset", chosen.failures),
+        *(("Note", note) for note in planned.notes),
     ]
 
 

@@ -53,7 +53,7 @@ class FactTable(Generic[F]):
         fact = self.find(name)
         if fact is None:
             raise InputError(
-                f"unknown-{self.kind}", f"no {self.kind} is called `{name}`", self.hint(name)
+                f"unknown-{self.kind}", f"unknown {self.kind} `{name}`", self.hint(name)
             )
         return fact
 

@@ -290,7 +290,7 @@ def _words(
     name: DriverName, factor: float, step: StepName, base: Requirement, after: Requirement
 ) -> str:
     less = name in ("latency", "cost")
-    raised = f"1/{factor:g} of the allowed {name}" if less else f"{factor:g}x the {name}"
+    raised = f"{1 / factor:.0%} of the allowed {name}" if less else f"{factor:g}x the {name}"
     if step == "nothing-fits":
         return f"{raised} does not fit: {after.misfit}"
     if step == "gpus-double":

@@ -276,7 +276,11 @@ def _serve_pairs(best: ServePlan, request: ServeRequest, *, priced: bool) -> lis
 
 def _serve_tiles(best: ServePlan, *, priced: bool) -> list[tuple[str, str]]:
     return [
-        (f"{best.replicas:,}", f"replicas of {count(best.gpus_per_replica, 'GPU')}"),
+        (
+            f"{best.replicas:,}",
+            f"{'replica' if best.replicas == 1 else 'replicas'} of "
+            f"{count(best.gpus_per_replica, 'GPU')}",
+        ),
         (f"{best.gpus:,}", f"GPUs ({best.accelerator})"),
         (seconds(best.ttft_s), "TTFT"),
         (seconds(best.tpot_s), "TPOT"),

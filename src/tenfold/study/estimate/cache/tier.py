@@ -132,7 +132,7 @@ def _tier(fleet: FleetSpec, pool: Pool, question: CacheQuestion) -> Tier:
         known = ", ".join(f"`{tier.id}`" for tier in near) or "none"
         raise InputError(
             "unknown-tier",
-            f"no tier at site `{pool.site}` is called `{question.tier}`"
+            f"unknown tier `{question.tier}` at site `{pool.site}`"
             if question.tier
             else f"fleet `{fleet.name}` has no tier at site `{pool.site}`",
             f"tiers: {known}; or leave out `--fleet` and set `--tier-gib` and `--tier-gb-per-s`",
