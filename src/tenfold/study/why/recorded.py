@@ -20,7 +20,8 @@ from tenfold.model.events import JobSubmitted
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
 from tenfold.model.policy.governance import GovernanceRules
-from tenfold.model.units import SECOND, Millis
+from tenfold.model.units import Millis
+from tenfold.report.reasons.render import duration_text
 from tenfold.study.eta.eta import MIN_JUDGED, Eta, eta, not_before
 from tenfold.study.eta.recorded import wait_log_of
 from tenfold.study.eta.wait_log import WaitLog
@@ -86,7 +87,7 @@ def ask(saved: SavedState, job_id: str, seek: RemedySearch = "cheapest") -> Answ
     if story is None:
         raise InputError(
             "unknown-job",
-            f"no job `{job_id}` in `{saved.file}` at {saved.at_ms / SECOND:,.0f} s after its start",
+            f"no job `{job_id}` in `{saved.file}` {duration_text(saved.at_ms)} after its start",
             "`tenfold job list` shows pending and running jobs; --at selects another time",
             file=saved.file,
         )

@@ -51,7 +51,7 @@ def test_a_dry_run_says_what_would_become_of_a_job_and_hands_in_nothing(
     told = json.loads(said(capsys, "job", "submit", fits, "--dry-run", "--json"))
     assert (told["outcome"], told["nodes"]) == ("starts", ["virtual-1", "virtual-2"])
     never = job_file(tmp_path, 'command = ["true"]\nnodes = 3\ngpus_per_node = 8\n')
-    assert "would never start" in said(capsys, "job", "submit", never, "--dry-run", status=1)
+    assert "could never start" in said(capsys, "job", "submit", never, "--dry-run", status=1)
     assert json.loads(said(capsys, "job", "list", "--json")) == []
 
 
@@ -66,7 +66,7 @@ def test_an_array_is_listed_shown_and_taken_back_by_its_name(tmp_path: Path, cap
     assert "4 members: " in said(capsys, "job", "show", base)
     shown = json.loads(said(capsys, "job", "show", base, "--json"))
     assert shown["array"]["count"] == 4
-    assert "4 of its members" in said(capsys, "job", "cancel", base)
+    assert "(4 members)" in said(capsys, "job", "cancel", base)
     assert main(["job", "cancel", base, "nobody-1"]) == 2
     capsys.readouterr()
 

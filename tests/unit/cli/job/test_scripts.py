@@ -141,8 +141,8 @@ def test_a_log_that_was_too_long_says_what_is_gone_and_what_is_not_shown(
     _, out, err = asked(capsys, "job", "logs", made)
     assert out.endswith("end\n")
     assert "showing the last 64 KiB" in err
-    assert "bytes of what attempt 1 wrote were dropped" in err
-    assert "bytes of what attempt 1 wrote were dropped" in asked(capsys, "job", "show", made)[1]
+    assert "bytes of the log of attempt 1 were dropped" in err
+    assert "bytes of the log of attempt 1 were dropped" in asked(capsys, "job", "show", made)[1]
     assert "note" not in asked(capsys, "job", "logs", made, "--tail", "4")[2].split("dropped")[1]
 
 

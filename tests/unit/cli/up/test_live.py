@@ -47,7 +47,7 @@ def handed_in(printed: Printed, folder: Path, text: str) -> str:
 def test_a_job_is_followed_to_its_end(tmp_path: Path, capsys: Printed):
     file = job_file(tmp_path, 'name = "hello"\ncommand = ["echo", "a word"]\n')
     text = said(capsys, "job", "submit", file, "--follow")
-    assert "of team `admin` was taken" in text
+    assert "for team `admin`" in text
     assert "\na word\n" in text
     assert "succeeded, exit code 0" in text
 

@@ -59,6 +59,6 @@ def test_each_fault_is_named_with_its_line(tmp_path: Path, text: str, code: str,
 
 
 def test_an_unknown_name_lists_those_that_are_known():
-    with pytest.raises(InputError, match="no policy is called `lottery`") as caught:
+    with pytest.raises(InputError, match="unknown policy `lottery`") as caught:
         policy_of("lottery")
     assert "`tenfold`" in caught.value.hint

@@ -119,7 +119,7 @@ def test_an_unknown_policy_is_refused_before_anything_runs(run, files: SimFiles)
     words = ("preview", "lottery", "--fleet", files.fleet, "--jobs", files.jobs)
     status, out, err = run(*words)
     assert (status, out) == (2, "")
-    assert "no policy is called `lottery`" in err
+    assert "unknown policy `lottery`" in err
 
 
 def test_check_ends_with_0_without_faults_and_1_with(run, files: SimFiles, tmp_path: Path):

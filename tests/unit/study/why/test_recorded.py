@@ -136,9 +136,9 @@ def test_a_name_that_is_taken_or_unknown_is_refused(run: Path, capsys: pytest.Ca
     at = ["--state", str(run), "--at", "1h"]
     taken = job_file(run.parent, 'job_id = "wide"\ngpus = 1\n')
     assert main(["job", "submit", taken, "--dry-run", *at]) == 2
-    assert "waits or runs already" in capsys.readouterr().err
+    assert "already pending or running" in capsys.readouterr().err
     assert main(["job", "why", "nobody", *at]) == 2
-    assert "no job of" in capsys.readouterr().err
+    assert "no job `nobody`" in capsys.readouterr().err
 
 
 def test_a_forecast_says_that_nobody_has_checked_it_or_how_often_its_like_held(
