@@ -45,7 +45,7 @@ def cpus_are_not_taken(patch: pytest.MonkeyPatch) -> None:
 
 
 def parked_shapes_are_never_woken(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(RankedQueue, "offer", lambda *_: None)
+    patch.setattr(RankedQueue, "capacity_freed", lambda *_: None)
 
 
 def an_old_end_counts_for_a_new_run(patch: pytest.MonkeyPatch) -> None:

@@ -89,8 +89,8 @@ def quota_is_not_given_back(patch: pytest.MonkeyPatch) -> None:
 
 
 def gangs_stand_anywhere(patch: pytest.MonkeyPatch) -> None:
-    ways = topology.ways
-    patch.setattr(topology, "ways", lambda _: ways(None))
+    strategies = topology.strategies
+    patch.setattr(topology, "strategies", lambda _: strategies(None))
 
 
 def runs_are_shrunk_too_far(patch: pytest.MonkeyPatch) -> None:

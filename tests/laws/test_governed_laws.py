@@ -96,7 +96,7 @@ def test_limits_kept_up_to_date_are_those_worked_out_from_the_terms(
     held: dict[TeamId, dict[str, int]] = {}
     for number, gpus in asks:
         team = TeamId(f"t{number}")
-        asked = tree.resources.ask(gpus * WHOLE, "")
+        asked = tree.resources.amounts_for(gpus * WHOLE, "")
         before = quotas.excess(held)
         add_to(held, team, {ANY: gpus * WHOLE})
         after = quotas.excess(held)

@@ -53,9 +53,9 @@ class Desk:
         team = self.tree.team(one.team)
         job_class = self.queues.get(team, one.priority, one.shape)
         if job_class is None:
-            asked = self.tree.resources.ask(one.shape.gpus * WHOLE, "")
+            asked = self.tree.resources.amounts_for(one.shape.gpus * WHOLE, "")
             job_class = JobClass(team, one.shape, one.priority, (Option("", asked),))
-            self.queues.enter(job_class)
+            self.queues.add_class(job_class)
         self.queues.add(job_class, one)
 
     def end(self, place: int) -> None:
@@ -70,7 +70,7 @@ class Desk:
             met = self.tree.obstacle(job_class.team, job_class.amounts)
             if met is None:
                 assert job_class is self.first(self.tree.root)
-                one = self.queues.leave(job_class)
+                one = self.queues.dequeue(job_class)
                 slots = (Slot(NODE, one.shape.gpus),)
                 self.allocations.add(Allocation(one, slots, 0, job_class.team, job_class.amounts))
                 self.queues.usage_changed(job_class.team)
@@ -141,7 +141,7 @@ def test_what_is_really_taken_is_what_holdings_take_whatever_is_spoken_for(dice:
     desk = Desk(rules(dice), preempts=True)
     _run(desk, dice)
     asks = [
-        (team, desk.tree.resources.ask(gpus * WHOLE, ""))
+        (team, desk.tree.resources.amounts_for(gpus * WHOLE, ""))
         for team in desk.tree.teams.values()
         for gpus in (1, 6)
     ]

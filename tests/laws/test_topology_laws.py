@@ -115,7 +115,7 @@ class Mirror:
     def rebuilt(self) -> TopologyCapacity:
         built = TopologyCapacity.of(self.fleet)
         for node_id in self.kept:
-            built.keep(node_id)
+            built.hide(node_id)
         return built
 
     def start(self, seq: int, shape: Shape) -> Slots | None:
@@ -152,10 +152,10 @@ class Mirror:
 
     def keep(self, place: int) -> None:
         if place % 2 and self.kept:
-            self.warm.unkeep(self.kept.pop(place % len(self.kept)))
+            self.warm.unhide(self.kept.pop(place % len(self.kept)))
         else:
             self.kept.append(list(self.fleet.nodes)[place % len(self.fleet.nodes)])
-            self.warm.keep(self.kept[-1])
+            self.warm.hide(self.kept[-1])
 
 
 deeds = st.tuples(st.sampled_from(["end", "turn", "keep"]), st.integers(0, 3) | st.integers(0, 11))

@@ -15,18 +15,18 @@ from tenfold.model.fleet.node import Node
 
 def fleet_digest(fleet: Fleet) -> str:
     """Return the digest of everything a fleet holds, including the order of its records."""
-    seldom = {
+    optional = {
         "promises": fleet.reservations,
         "idle": fleet.idle,
         "evictions": list(fleet.evictions),
-        "fates": fleet.fates,
+        "fates": fleet.end_statuses,
         "failures": fleet.failure_log.failures,
         "succeeded": fleet.failure_log.succeeded,
         "blamed": fleet.failure_log.blamed,
         "crashes": fleet.failure_log.crashes,
     }
     # Empty parts are left out, so that records from before they existed still verify.
-    held = {name: value for name, value in seldom.items() if value}
+    held = {name: value for name, value in optional.items() if value}
     return _digest(
         (
             fleet.version,

@@ -96,8 +96,8 @@ def _run_one(
     done: list[Event] = []
     """Orders and outcomes of the last iteration, which the decider has not seen yet."""
     wake_ms: Millis | None = None
-    while (turn := wait(wake_ms)) is not None:
-        now_ms, events = turn
+    while (iteration := wait(wake_ms)) is not None:
+        now_ms, events = iteration
         if journal is not None:
             journal.append(events)
         apply_all(events)
@@ -139,8 +139,8 @@ def _run_many(
         for waiting in unseen:
             waiting.extend(events)
 
-    while (turn := world.wait(_earliest(wakes))) is not None:
-        now_ms, events = turn
+    while (iteration := world.wait(_earliest(wakes))) is not None:
+        now_ms, events = iteration
         record(events)
         for place, decider in enumerate(deciders):
             news, unseen[place] = unseen[place], []

@@ -27,11 +27,11 @@ class PolicySpan(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class PolicyTimeline:
     """Gives the decider of each cycle of a record; each span has a new one."""
 
-    def __init__(self, stretches: Sequence[PolicySpan], make: Callable[[Policy], Decider]) -> None:
-        assert stretches, "somebody decided"
-        self._stretches = stretches
-        self._cycles = [each.first_cycle for each in stretches]
-        self._events = [each.first_event for each in stretches]
+    def __init__(self, spans: Sequence[PolicySpan], make: Callable[[Policy], Decider]) -> None:
+        assert spans, "somebody decided"
+        self._spans = spans
+        self._cycles = [each.first_cycle for each in spans]
+        self._events = [each.first_event for each in spans]
         self._make = make
         self._place = -1
         self._decider: Decider | None = None
@@ -47,6 +47,6 @@ class PolicyTimeline:
             place = max(0, bisect_right(self._cycles, number) - 1)
         fresh = self._decider is None or place != self._place
         if fresh:
-            self._place, self._decider = place, self._make(self._stretches[place].policy)
+            self._place, self._decider = place, self._make(self._spans[place].policy)
         assert self._decider is not None, "it was made"
         return self._decider, fresh

@@ -75,8 +75,8 @@ class InvalidRecord(Struct, frozen=True, kw_only=True):
 class ReplayWorld:
     """Returns what was recorded, iteration by iteration."""
 
-    def __init__(self, turns: Iterable[LoopIteration]) -> None:
-        self._turns = iter(turns)
+    def __init__(self, iterations: Iterable[LoopIteration]) -> None:
+        self._iterations = iter(iterations)
         self._steps: Iterator[Step] = iter(())
         self.step: Step | None = None
         """The recorded step that the current decision is compared with."""
@@ -84,11 +84,11 @@ class ReplayWorld:
 
     def wait(self, until_ms: Millis | None) -> tuple[Millis, Sequence[Event]] | None:
         """Return the next recorded moment with its events."""
-        turn = next(self._turns, None)
-        if turn is None:
+        iteration = next(self._iterations, None)
+        if iteration is None:
             return None
-        self._steps = iter(turn.steps)
-        return turn.at_ms, turn.facts
+        self._steps = iter(iteration.steps)
+        return iteration.at_ms, iteration.facts
 
     def next_step(self) -> Step:
         """Advance to the step of the next decider in this iteration."""

@@ -71,7 +71,7 @@ class ShadowComparison:
         self.last_actions = shadow.actions
         self._in_step = same_decisions(shadow.actions, live)
         found = None if self._in_step else _difference(live, shadow.actions, now_ms)
-        if found is None or not _says_something(found):
+        if found is None or not _is_different(found):
             self._last = None
             return None
         self.cycles_differing += 1
@@ -172,7 +172,7 @@ def _jobs(found: ShadowDifference) -> tuple[tuple[JobId, ...], ...]:
     )
 
 
-def _says_something(found: ShadowDifference) -> bool:
+def _is_different(found: ShadowDifference) -> bool:
     """Whether more than the order of the same actions differs."""
     return any(_jobs(found))
 

@@ -14,7 +14,7 @@ class Dependents:
     def __init__(self) -> None:
         self.awaited: dict[JobId, int] = {}
         """Number of unfinished jobs that depend on this one."""
-        self.fates: dict[JobId, JobStatus] = {}
+        self.end_statuses: dict[JobId, JobStatus] = {}
 
     def add(self, job: Job) -> None:
         """Record the dependencies of a job."""
@@ -25,16 +25,16 @@ class Dependents:
     def over(self, job: Job, status: JobStatus) -> None:
         """Record how a job ended, and forget jobs that only it depended on."""
         if job.id in self.awaited:
-            self.fates[job.id] = status
+            self.end_statuses[job.id] = status
         if job.terms is not None:
             for earlier in job.terms.after:
                 self.awaited[earlier] -= 1
                 if not self.awaited[earlier]:
                     del self.awaited[earlier]
-                    self.fates.pop(earlier, None)
+                    self.end_statuses.pop(earlier, None)
 
     def copy(self) -> "Dependents":
         """Return an independent copy."""
         copy = Dependents()
-        copy.awaited, copy.fates = self.awaited.copy(), self.fates.copy()
+        copy.awaited, copy.end_statuses = self.awaited.copy(), self.end_statuses.copy()
         return copy

@@ -101,14 +101,14 @@ class Fleet:
             NodeLost: self._node_lost,
             NodeReturned: self._node_returned,
             NodeCordoned: self._node_cordoned,
-            NodeTested: self._node_told,
-            NodeAccepted: self._node_told,
+            NodeTested: self._node_tested,
+            NodeAccepted: self._node_tested,
         }
 
     @property
-    def fates(self) -> Mapping[JobId, JobStatus]:
+    def end_statuses(self) -> Mapping[JobId, JobStatus]:
         """How jobs ended that unfinished jobs depend on."""
-        return self._dependents.fates
+        return self._dependents.end_statuses
 
     def apply(self, event: Event) -> None:
         """Change the state by one event."""
@@ -274,7 +274,7 @@ class Fleet:
         if event.cause is not UNSET:
             self.failure_log.cordoned(event.node_id, event.cause)
 
-    def _node_told(self, event: NodeTested | NodeAccepted) -> None:
+    def _node_tested(self, event: NodeTested | NodeAccepted) -> None:
         """The consequences of a test are events of their own; its figures change nothing here."""
         assert event.node_id in self.nodes, f"node `{event.node_id}` never joined"
 

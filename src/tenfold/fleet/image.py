@@ -45,7 +45,7 @@ class FleetImage(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, 
     reservations: dict[JobId, BackfillReservation] = field(default_factory=dict, name="promises")
     idle: dict[JobId, Millis] = {}
     evictions: tuple[Millis, ...] = ()
-    fates: dict[JobId, JobStatus] = {}
+    end_statuses: dict[JobId, JobStatus] = field(default_factory=dict, name="fates")
     failures: dict[NodeId, tuple[NodeFailure, ...]] = {}
     succeeded: dict[NodeId, Millis] = {}
     blamed: dict[NodeId, Reason] = {}
@@ -71,7 +71,7 @@ def image_of(fleet: Fleet) -> FleetImage:
         reservations=fleet.reservations.copy(),
         idle=fleet.idle.copy(),
         evictions=tuple(fleet.evictions),
-        fates=dict(fleet.fates),
+        end_statuses=dict(fleet.end_statuses),
         failures=fleet.failure_log.failures.copy(),
         succeeded=fleet.failure_log.succeeded.copy(),
         blamed=fleet.failure_log.blamed.copy(),
@@ -101,7 +101,7 @@ def fleet_from(image: FleetImage) -> Fleet:
     dependents = Dependents()
     for job in _not_over(image):
         dependents.add(job)
-    dependents.fates.update(image.fates)
+    dependents.end_statuses.update(image.end_statuses)
     fleet._dependents = dependents  # pyright: ignore[reportPrivateUsage]
     return fleet
 

@@ -100,7 +100,7 @@ class FleetView(Protocol):
         ...
 
     @property
-    def fates(self) -> Mapping[JobId, JobStatus]:
+    def end_statuses(self) -> Mapping[JobId, JobStatus]:
         """How jobs ended that unfinished jobs depend on."""
         ...
 

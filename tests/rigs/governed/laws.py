@@ -101,7 +101,7 @@ def index_of(govern: GovernanceRules, view: FleetView, now_ms: Millis) -> Topolo
         index.set_open(node, False)
     for reservation in view.reservations.values():
         for node in index.around(reservation.slots):
-            index.keep(node)
+            index.hide(node)
     return index
 
 
@@ -249,7 +249,7 @@ def _in_their_time(
             continue
         for earlier in terms.after:
             is_over = not any(earlier in kept for kept in (view.pending, view.orders, view.running))
-            is_well = view.fates.get(earlier, "completed") == "completed"
+            is_well = view.end_statuses.get(earlier, "completed") == "completed"
             hold("jobs-come-after-others", is_over and is_well, f"`{job.id}`, not `{earlier}`")
         if terms.off_peak and govern.off_peak:
             of_day = (now_ms + govern.timezone_ms) % DAY

@@ -188,10 +188,10 @@ class Standing:
             add_to(held, job.team, amounts_of(self.govern, after.nodes, reservation.slots), -1)
         for other, reservation in after.reservations.items():
             for node_id in capacity.around(reservation.slots) if other != job.id else ():
-                capacity.keep(node_id)
+                capacity.hide(node_id)
         barred = barred_now if until_windows else barred_soon
         for node_id in barred(self.govern, after, job, self.now_ms):
-            capacity.keep(node_id)
+            capacity.hide(node_id)
         before = self.quotas.excess(held)
         for kind, amounts in self.asks(job):
             if of is not None and kind != of:

@@ -205,23 +205,23 @@ def test_slots_that_a_rack_cannot_feed_are_not_free():
 def test_a_node_kept_twice_is_offered_again_after_both_reasons_are_gone():
     capacity = room(nodes(1))
     node = NodeId("n0")
-    capacity.keep(node)
-    capacity.keep(node)
-    capacity.unkeep(node)
+    capacity.hide(node)
+    capacity.hide(node)
+    capacity.unhide(node)
     assert capacity.claim(shape_of(1)) is None
-    capacity.unkeep(node)
+    capacity.unhide(node)
     assert capacity.claim(shape_of(1)) is not None
 
 
 def test_a_kept_node_that_is_lost_and_returns_stays_hidden():
     capacity = room(nodes(1))
     node = NodeId("n0")
-    capacity.keep(node)
+    capacity.hide(node)
     capacity.set_open(node, False)
     capacity.set_open(node, True)
     assert capacity.claim(shape_of(1)) is None
     capacity.set_open(node, False)
-    capacity.unkeep(node)
+    capacity.unhide(node)
     assert capacity.claim(shape_of(1)) is None
     capacity.set_open(node, True)
     assert capacity.claim(shape_of(1)) is not None
@@ -231,9 +231,9 @@ def test_what_is_given_back_on_a_kept_node_counts_once_it_is_offered():
     capacity = room(nodes(1))
     slots = capacity.claim(shape_of(8))
     assert slots is not None
-    capacity.keep(NodeId("n0"))
+    capacity.hide(NodeId("n0"))
     capacity.give(slots, shape_of(8))
-    capacity.unkeep(NodeId("n0"))
+    capacity.unhide(NodeId("n0"))
     assert capacity.claim(shape_of(8)) == slots
 
 

@@ -24,7 +24,7 @@ def judge_kernels(before: Kernels, now: Kernels, rule: AlarmRule) -> Judgement:
     spent = sum(one.calls * one.median_s for one in before.kernels)
     shared = sum(old.calls * old.median_s for old, _ in pairs)
     if not spent or shared < SHARED_MIN * spent:
-        return _strangers(shared / spent if spent else 0.0)
+        return _not_comparable(shared / spent if spent else 0.0)
     whole = _compare("kernels", pairs, rule)
     by_part = [
         (part, [pair for pair in pairs if pair[0].part == part])
@@ -53,10 +53,10 @@ def _added(one: Comparison) -> float:
 def _compare(part: str, pairs: Sequence[Pair], rule: AlarmRule) -> Comparison:
     before = sum(old.calls * old.median_s for old, _ in pairs)
     now = sum(old.calls * new.median_s for old, new in pairs)
-    doubt = sqrt(sum((old.calls * _doubt(old, new)) ** 2 for old, new in pairs))
+    error = sqrt(sum((old.calls * _standard_error(old, new)) ** 2 for old, new in pairs))
     change = now / before - 1.0 if before > 0 else 0.0
-    if doubt > 0:
-        chance = erfc(abs(now - before) / doubt / sqrt(2)) / 2
+    if error > 0:
+        chance = erfc(abs(now - before) / error / sqrt(2)) / 2
     else:
         chance = 0.0 if now != before else 1.0
     return Comparison(
@@ -65,13 +65,13 @@ def _compare(part: str, pairs: Sequence[Pair], rule: AlarmRule) -> Comparison:
         before=before,
         now=now,
         change=change,
-        noise=doubt / before if before > 0 else 0.0,
+        noise=error / before if before > 0 else 0.0,
         chance=chance,
-        outcome=outcome_of(change, doubt / before if before > 0 else 0.0, chance, rule),
+        outcome=outcome_of(change, error / before if before > 0 else 0.0, chance, rule),
     )
 
 
-def _doubt(old: Kernel, new: Kernel) -> float:
+def _standard_error(old: Kernel, new: Kernel) -> float:
     """Return the standard error of the difference of two means."""
     return sqrt(old.deviation_s**2 / max(1, old.calls) + new.deviation_s**2 / max(1, new.calls))
 
@@ -90,7 +90,7 @@ def _sentence(whole: Comparison, worst: Sequence[Comparison], rule: AlarmRule) -
             return f"kernels within {rule.slower_by:.0%} of the baseline: {figures}"
 
 
-def _strangers(shared: float) -> Judgement:
+def _not_comparable(shared: float) -> Judgement:
     return Judgement(
         alarm=False,
         outcome="unclear",

@@ -103,9 +103,9 @@ def waits_for(view: FleetView, job: Job) -> bool:
     if job.terms is None:
         return False
     for earlier in job.terms.after:
-        fate = view.fates.get(earlier)
-        if fate is not None:
-            if fate != "completed":
+        status = view.end_statuses.get(earlier)
+        if status is not None:
+            if status != "completed":
                 return True
         elif earlier in view.pending or earlier in view.orders or earlier in view.running:
             return True
@@ -116,9 +116,9 @@ def failed_before(view: FleetView, job: Job) -> Reason | None:
     """Return the reason if a dependency of a job did not complete."""
     assert job.terms is not None, "a hidden job has terms"
     for earlier in job.terms.after:
-        fate = view.fates.get(earlier)
-        if fate is not None and fate != "completed":
-            return Reason("dependency-failed", {"job": JobRef(earlier), "status": fate})
+        status = view.end_statuses.get(earlier)
+        if status is not None and status != "completed":
+            return Reason("dependency-failed", {"job": JobRef(earlier), "status": status})
     return None
 
 

@@ -37,26 +37,26 @@ KEY_EFFECTS: dict[Key, str] = {
 _NO_TERMS, _NO_PLACE = Terms(), PlacementConstraints()
 
 
-def ignored_keys(policy: Policy, asked: Submission) -> tuple[str, ...]:
+def ignored_keys(policy: Policy, submission: Submission) -> tuple[str, ...]:
     """Return a notice for each key that was set and that this policy ignores."""
-    if asked.priority == 0 and asked.terms is None and asked.shape.where is None:
+    if submission.priority == 0 and submission.terms is None and submission.shape.where is None:
         return ()
     notes = [
         f"policy `{policy.name}` ignores `{key}`; {_users(POLICIES_BY_KEY[key])}"
-        for key in _keys_set(asked)
+        for key in _keys_set(submission)
         if policy.name not in POLICIES_BY_KEY[key]
     ]
-    terms = asked.terms or _NO_TERMS
+    terms = submission.terms or _NO_TERMS
     has_hours = policy.govern is not None and bool(policy.govern.off_peak)
     if policy.name == "governed" and terms.off_peak and not has_hours:
         notes.append("`off_peak` has no effect: the policy `governed` defines no off-peak hours")
     return tuple(notes)
 
 
-def _keys_set(asked: Submission) -> Iterator[Key]:
+def _keys_set(submission: Submission) -> Iterator[Key]:
     """Yield the listed keys that a submission sets to something other than their default."""
-    terms, where = asked.terms or _NO_TERMS, asked.shape.where or _NO_PLACE
-    if asked.priority:
+    terms, where = submission.terms or _NO_TERMS, submission.shape.where or _NO_PLACE
+    if submission.priority:
         yield "priority"
     if terms.least_gpus:
         yield "elastic"

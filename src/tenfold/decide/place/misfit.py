@@ -55,10 +55,10 @@ def never_fits(capacity: Capacity, shape: Shape) -> tuple[Reason, ...]:
 
 def _fits_without(capacity: Capacity, shape: Shape, causes: Sequence[Cause]) -> bool:
     """Return whether an empty fleet holds a shape without these constraints."""
-    asked = _without(shape, causes)
+    relaxed = _without(shape, causes)
     if "power" not in causes:
-        return asked is not shape and capacity.could_hold(asked)
-    return any(_stands(split, asked.where) for split in capacity.splits(asked))
+        return relaxed is not shape and capacity.could_hold(relaxed)
+    return any(_would_fit(split, relaxed.where) for split in capacity.splits(relaxed))
 
 
 def _without(shape: Shape, causes: Sequence[Cause]) -> Shape:
@@ -71,7 +71,7 @@ def _without(shape: Shape, causes: Sequence[Cause]) -> Shape:
     )
 
 
-def _stands(split: GangSplit, where: PlacementConstraints | None) -> bool:
+def _would_fit(split: GangSplit, where: PlacementConstraints | None) -> bool:
     """Return whether the nodes of an index, idle and with enough power, could hold a gang."""
     members, node_index = members_of(split), split.node_index
     if members > len(node_index.names):
@@ -97,12 +97,12 @@ def _stands(split: GangSplit, where: PlacementConstraints | None) -> bool:
 
 def _reason(capacity: Capacity, shape: Shape, causes: Sequence[Cause], cause: Cause) -> Reason:
     """Return one cause with its counts, with the other causes dropped."""
-    asked = _without(shape, [each for each in causes if each != cause])
+    relaxed = _without(shape, [each for each in causes if each != cause])
     if cause == "tags":
-        return _tags_reason(capacity, asked)
+        return _tags_reason(capacity, relaxed)
     if cause == "place":
-        return _place_reason(capacity, asked)
-    return _power_reason(capacity, asked)
+        return _place_reason(capacity, relaxed)
+    return _power_reason(capacity, relaxed)
 
 
 def _tags_reason(capacity: Capacity, shape: Shape) -> Reason:
@@ -115,9 +115,9 @@ def _tags_reason(capacity: Capacity, shape: Shape) -> Reason:
     fields["of"] = _nodes_in(capacity.splits(without_tags(shape)))
     if not splits:
         return Reason("no-node-with-tags", fields)
-    (fields["nodes"], alike), bear = _nearest(splits), _nodes_in(splits)
-    fields["tagged"] = bear
-    if bear > alike:
+    (fields["nodes"], alike), tagged = _nearest(splits), _nodes_in(splits)
+    fields["tagged"] = tagged
+    if tagged > alike:
         fields["alike"] = alike
     return Reason("too-few-with-tags", fields)
 
@@ -140,7 +140,7 @@ def _power_reason(capacity: Capacity, shape: Shape) -> Reason:
     level = where.within if where is not None and where.how == "required" else ""
     best: tuple[float, int, int, GangSplit] | None = None
     for split in capacity.splits(shape):
-        if isinstance(split.node_index, TopologyNodeIndex) and _stands(split, where):
+        if isinstance(split.node_index, TopologyNodeIndex) and _would_fit(split, where):
             fed = _fed(capacity, split.node_index, split.gpus or 1)
             of = split.node_index.groups(level).of if level else [0] * len(split.node_index.names)
             counts = [0] * (max(of) + 1)

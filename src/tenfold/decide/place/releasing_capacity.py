@@ -32,7 +32,7 @@ class ReleasingCapacity:
     def __init__(self, scratch: Scratch[Capacity]) -> None:
         self._scratch = scratch
         """Rolled back at the end of the pass."""
-        self._owed: dict[NodeId, tuple[int, int, int]] = {}
+        self._releasing: dict[NodeId, tuple[int, int, int]] = {}
         """GPUs, CPU thousandths and MiB still to be released on each node."""
 
     def release(self, expected_ends: ExpectedEnds) -> None:
@@ -41,25 +41,25 @@ class ReleasingCapacity:
         self._scratch.release(expected_ends.slots, shape)
         cpus, memory = per_member(shape, len(expected_ends.slots))
         for slot in expected_ends.slots:
-            owed = self._owed.get(slot.node, (0, 0, 0))
-            self._owed[slot.node] = (
-                owed[0] + (slot.gpus or int(slot.milli > 0)),
-                owed[1] + cpus,
-                owed[2] + memory,
+            releasing = self._releasing.get(slot.node, (0, 0, 0))
+            self._releasing[slot.node] = (
+                releasing[0] + (slot.gpus or int(slot.milli > 0)),
+                releasing[1] + cpus,
+                releasing[2] + memory,
             )
 
     def needed_by(self, slots: Slots, shape: Shape) -> bool:
         """Return whether these slots, just claimed, need capacity that is still being released."""
-        owed = self._owed
+        releasing = self._releasing
         # A share may be on a device that is still in use, which counts do not show.
-        if not owed or not any(
-            slot.node in owed and (slot.milli or self._short(slot.node)) for slot in slots
+        if not releasing or not any(
+            slot.node in releasing and (slot.milli or self._short(slot.node)) for slot in slots
         ):
             return False
         cpus, memory = per_member(shape, len(slots))
         for slot in slots:
-            if due := owed.get(slot.node):
-                owed[slot.node] = (
+            if due := releasing.get(slot.node):
+                releasing[slot.node] = (
                     max(0, due[0] - slot.gpus),
                     max(0, due[1] - cpus),
                     max(0, due[2] - memory),
@@ -69,7 +69,7 @@ class ReleasingCapacity:
     def _short(self, node_id: NodeId) -> bool:
         """Return whether a node has less free than it will get back: a start needs the rest."""
         node_index, number = self._scratch.capacity.place[node_id]
-        gpus, cpus, memory = self._owed[node_id]
+        gpus, cpus, memory = self._releasing[node_id]
         return (
             gpus > node_index.free[number]
             or (node_index.counts_cpus and cpus > node_index.cpus[number])

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from tenfold.decide.place.allocate.elastic import grow, shrink, sizes
-from tenfold.decide.place.allocate.pipelined_starts import offer_rest
+from tenfold.decide.place.allocate.pipelined_starts import requeue_for_rest
 from tenfold.decide.place.allocate.session import Session
 from tenfold.decide.place.allocate.upkeep import clear_windows, end_idle, never_between
 from tenfold.decide.place.misfit import never_fits
@@ -82,7 +82,7 @@ class SchedulingPass:
                 self._session.actions.append(RefuseJob(job.id, (never,)))
                 continue
             if job.terms is not None:
-                answer = state.admission.ask(self.view, job, job.terms, self.now_ms)
+                answer = state.admission.check(self.view, job, job.terms, self.now_ms)
                 if isinstance(answer, Reason):
                     self._session.actions.append(RefuseJob(job.id, (answer,)))
                 elif answer is not True and job.id in reservations:
@@ -99,7 +99,7 @@ class SchedulingPass:
                 job_class.queue.append((job.submitted_ms, job.seq, job))
                 state.repairs.append(job_class)
             else:
-                state.enter(job)
+                state.enqueue(job)
 
     def run(self) -> Decision:
         """Return the decision."""
@@ -180,12 +180,12 @@ class SchedulingPass:
             job = job_class.queue[0][2]
             found = self._place(job_class, job)
             if found is not None:
-                queues.leave(job_class)
+                queues.dequeue(job_class)
                 self._session.start(job_class, job, *found)
             elif self._met or state.capacity.could_hold(job_class.shape):
                 queues.set_aside(job_class, self._met, no_capacity=self._no_capacity)
             else:
-                queues.leave(job_class)
+                queues.dequeue(job_class)
                 self._refuse(job)
                 queues.usage_changed(job_class.team)
 
@@ -253,7 +253,7 @@ class SchedulingPass:
         slots = state.capacity.claim_in(job_class.shape, option.accelerator)
         state.blocked_preemptors.pop(job_class, None)
         assert slots is not None, f"the stops for job `{job.id}` did not free enough"
-        offer_rest(state, before, state.capacity.free_on(victims))
+        requeue_for_rest(state, before, state.capacity.free_on(victims))
         return self._reserve_releasing(job, slots, option)
 
     def _shrink(self, job_class: JobClass, job: Job) -> PlacedSlots | None:
@@ -289,7 +289,7 @@ class SchedulingPass:
             elif is_repair(self.view, job):
                 state.repairs.append(job_class)
             else:
-                state.enter(job)
+                state.enqueue(job)
 
 
 def _head(job_class: JobClass) -> tuple[int, int]:

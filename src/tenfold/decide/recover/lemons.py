@@ -43,21 +43,21 @@ def nodes_to_cordon(
 
     `failure_log` is that of the view, or what it will be once pending events are applied.
     """
-    room = cordons_left(view, failure_log, rule)
-    if room <= 0 or not rule.is_on or not failure_log.failures:
+    cordons = cordons_left(view, failure_log, rule)
+    if cordons <= 0 or not rule.is_on or not failure_log.failures:
         return []
     recent = _recent(failure_log, now_ms, rule)
-    held = _held_against(recent)
+    charged = _charged(recent)
     found = [
         (node, failures)
-        for node, failures in held.items()
+        for node, failures in charged.items()
         if _causes(failures) >= rule.causes_least
         and view.states[node] == "up"
-        and _stands_out(view, failure_log, node, held, rule)
+        and _stands_out(view, failure_log, node, charged, rule)
     ]
     places = {node: place for place, node in enumerate(view.nodes)}
     found.sort(key=lambda one: (-_causes(one[1]), places[one[0]]))
-    return [(node, _reason(node, failures)) for node, failures in found[:room]]
+    return [(node, _reason(node, failures)) for node, failures in found[:cordons]]
 
 
 def cordons_left(view: FleetView, failure_log: FailureLog, rule: CordonThresholds) -> int:
@@ -76,7 +76,7 @@ def _recent(
     }
 
 
-def _held_against(
+def _charged(
     recent: Mapping[NodeId, tuple[NodeFailure, ...]],
 ) -> dict[NodeId, tuple[NodeFailure, ...]]:
     """Leave out jobs that failed on other nodes too: they are at fault themselves.
@@ -113,11 +113,11 @@ def _stands_out(
     view: FleetView,
     failure_log: FailureLog,
     node: NodeId,
-    held: Mapping[NodeId, tuple[NodeFailure, ...]],
+    charged: Mapping[NodeId, tuple[NodeFailure, ...]],
     rule: CordonThresholds,
 ) -> bool:
     """Return whether the rest of the pool is fine: by a success, and by the rate of failures."""
-    mine, since_ms = view.nodes[node], min(one.at_ms for one in held[node])
+    mine, since_ms = view.nodes[node], min(one.at_ms for one in charged[node])
     others = [
         other.id
         for other in view.nodes.values()
@@ -128,8 +128,8 @@ def _stands_out(
     ]
     if not any(failure_log.succeeded.get(other, -1) >= since_ms for other in others):
         return False
-    theirs = sum(_causes(held.get(other, ())) for other in others)
-    return _causes(held[node]) * len(others) >= rule.times_pool * theirs
+    theirs = sum(_causes(charged.get(other, ())) for other in others)
+    return _causes(charged[node]) * len(others) >= rule.times_pool * theirs
 
 
 def _reason(node: NodeId, failures: tuple[NodeFailure, ...]) -> Reason:

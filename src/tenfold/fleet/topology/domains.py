@@ -99,7 +99,7 @@ class Tally:
             filled ^= low
             yield from _bits(self.buckets[low.bit_length() - 1])
 
-    def from_roomiest(self) -> Iterator[int]:
+    def from_emptiest(self) -> Iterator[int]:
         """Yield domains with any nodes that fit, the most first, then in order."""
         filled = self.filled >> 1 << 1
         while filled:

@@ -101,14 +101,14 @@ class Gang:
         return True
 
 
-Way = Callable[[Gang], bool]
+Strategy = Callable[[Gang], bool]
 
 
-def ways(where: PlacementConstraints | None) -> tuple[Way, ...]:
+def strategies(where: PlacementConstraints | None) -> tuple[Strategy, ...]:
     """Return the strategies for a gang, best first; without constraints it is packed."""
     if where is None or not where.within:
-        return WAYS["preferred", USUAL]
-    return WAYS[where.how, where.within]
+        return STRATEGIES["preferred", USUAL]
+    return STRATEGIES[where.how, where.within]
 
 
 def together(gang: Gang, level: Level) -> bool:
@@ -191,7 +191,7 @@ def spread(gang: Gang, level: Level) -> bool:
     return gang.complete(node_index.each(gang.gpus), chain(fresh, node_index.each(gang.rest)))
 
 
-def _ways(how: TopologyMode, level: Level) -> tuple[Way, ...]:
+def _strategies(how: TopologyMode, level: Level) -> tuple[Strategy, ...]:
     if how == "required":
         return (partial(together, level=level),)
     if how == "balanced":
@@ -204,4 +204,4 @@ def _ways(how: TopologyMode, level: Level) -> tuple[Way, ...]:
 
 
 HOWS: tuple[TopologyMode, ...] = ("required", "preferred", "balanced", "spread")
-WAYS = {(how, level): _ways(how, level) for how in HOWS for level in LEVELS}
+STRATEGIES = {(how, level): _strategies(how, level) for how in HOWS for level in LEVELS}

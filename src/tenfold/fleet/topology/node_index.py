@@ -27,21 +27,21 @@ class Rack:
         """Watts below the limit; negative if more was allocated than allowed."""
         self._spare = watts
         """Watts below the limit if all GPUs were busy."""
-        self._homes: list[tuple[TopologyNodeIndex, int]] = []
+        self._nodes: list[tuple[TopologyNodeIndex, int]] = []
 
     def join(self, node_index: "TopologyNodeIndex", number: int, node: Node) -> None:
         """Add a node: its idle power, and the power of its allocated GPUs."""
-        self._homes.append((node_index, number))
+        self._nodes.append((node_index, number))
         self.left -= node.watts_idle
         self._spare -= node.watts_idle + node.gpus * node.watts_per_gpu
         node_index.racks[number] = self
         node_index.shown[number] = node_index.free[number]
         self.draw((node.gpus - node_index.free[number]) * node.watts_per_gpu)
 
-    def rivals(self) -> list[NodeId]:
+    def power_rivals(self) -> list[NodeId]:
         """Return its nodes, if not all of them can be busy at once."""
         return (
-            [node_index.names[number] for node_index, number in self._homes]
+            [node_index.names[number] for node_index, number in self._nodes]
             if self._spare < 0
             else []
         )
@@ -49,7 +49,7 @@ class Rack:
     def draw(self, watts: int) -> None:
         """Draw more or fewer watts, and update the free GPUs that its nodes show."""
         self.left -= watts
-        for node_index, number in self._homes:
+        for node_index, number in self._nodes:
             node_index.show_fed(number, self.left)
 
 

@@ -16,7 +16,7 @@ def packed(tally: Tally, members: int) -> Plan | None:
     """Return a plan on as few domains as possible; the last is the tightest that fits the rest."""
     plan: Plan = []
     used: dict[int, None] = {}
-    for domain in tally.from_roomiest():
+    for domain in tally.from_emptiest():
         if tally.counts[domain] >= members:
             last = next(d for d in tally.from_tightest(members) if d not in used)
             plan.append((last, members))
@@ -41,7 +41,7 @@ def balanced(tally: Tally, members: int) -> Iterator[Plan]:
 
 def spread(tally: Tally, members: int) -> Plan | None:
     """Return a plan over as many domains as possible, one member at a time, emptiest first."""
-    order = list(islice(tally.from_roomiest(), members))
+    order = list(islice(tally.from_emptiest(), members))
     parts = dict.fromkeys(order, 0)
     while order and members:
         turn = order[:members]

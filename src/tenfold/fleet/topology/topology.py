@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 from tenfold.fleet.capacity import Capacity, FreeNodeIndex, GangSplit, Slots
 from tenfold.fleet.fleet import Fleet, FleetView
 from tenfold.fleet.scratch import Scratch
-from tenfold.fleet.topology.gang import USUAL, Gang, Way, ways
+from tenfold.fleet.topology.gang import USUAL, Gang, Strategy, strategies
 from tenfold.fleet.topology.node_index import Rack, TopologyNodeIndex
 from tenfold.model.events import NodeJoined
 from tenfold.model.fleet.constraints import Level
@@ -54,9 +54,9 @@ class TopologyCapacity(Capacity):
         super().__init__()
         self._racks: dict[tuple[str, str], Rack] = {}
         """Racks whose power limit matters, by site and name."""
-        self._away: set[NodeId] = set()
+        self._closed: set[NodeId] = set()
         """Nodes closed by events."""
-        self._kept: dict[NodeId, int] = {}
+        self._hidden: dict[NodeId, int] = {}
         """Nodes hidden for other reasons, and how many reasons."""
         self._splits_of: dict[tuple[str, str], tuple[GangSplit, ...]] = {}
         self._could: dict[tuple[str, ...], bool] = {}
@@ -71,9 +71,9 @@ class TopologyCapacity(Capacity):
         """Add one node from the view."""
         super().add(node, view)
         if view.states[node.id] != "up":
-            self._away.add(node.id)
+            self._closed.add(node.id)
         if node.rack_watts:
-            node_index, number = self._home(node.id)
+            node_index, number = self._position(node.id)
             key = (str(node.site), node.rack or node.id)
             rack = self._racks.get(key)
             if rack is None:
@@ -87,24 +87,24 @@ class TopologyCapacity(Capacity):
     def set_open(self, node_id: NodeId, is_open: bool) -> None:
         """Open a node to new jobs, or hide it; a reserved node stays hidden."""
         if is_open:
-            self._away.discard(node_id)
+            self._closed.discard(node_id)
         else:
-            self._away.add(node_id)
-        super().set_open(node_id, is_open and node_id not in self._kept)
+            self._closed.add(node_id)
+        super().set_open(node_id, is_open and node_id not in self._hidden)
 
-    def keep(self, node_id: NodeId) -> None:
+    def hide(self, node_id: NodeId) -> None:
         """Hide a node although it may be up; each reason is counted."""
-        self._kept[node_id] = self._kept.get(node_id, 0) + 1
+        self._hidden[node_id] = self._hidden.get(node_id, 0) + 1
         super().set_open(node_id, False)
 
-    def unkeep(self, node_id: NodeId) -> None:
+    def unhide(self, node_id: NodeId) -> None:
         """Remove one reason to hide a node; without reasons it is open again."""
-        reasons = self._kept[node_id] - 1
+        reasons = self._hidden[node_id] - 1
         if reasons:
-            self._kept[node_id] = reasons
+            self._hidden[node_id] = reasons
         else:
-            del self._kept[node_id]
-            super().set_open(node_id, node_id not in self._away)
+            del self._hidden[node_id]
+            super().set_open(node_id, node_id not in self._closed)
 
     def around(self, slots: Slots) -> list[NodeId]:
         """Return the nodes of slots, and the nodes that compete for their rack power."""
@@ -112,17 +112,17 @@ class TopologyCapacity(Capacity):
         if self._racks:
             for slot in slots:
                 if rack := self._rack_of(slot):
-                    nodes.update(dict.fromkeys(rack.rivals()))
+                    nodes.update(dict.fromkeys(rack.power_rivals()))
         return list(nodes)
 
-    def has_kept(self, slots: Slots, shape: Shape) -> bool:
+    def has_free_hidden(self, slots: Slots, shape: Shape) -> bool:
         """Return whether these exact slots are free, on nodes that may be hidden but are up."""
-        away = self._away
+        away = self._closed
         return not any(slot.node in away for slot in slots) and self.has_free(slots, shape)
 
-    def is_away(self, node_id: NodeId) -> bool:
+    def is_closed(self, node_id: NodeId) -> bool:
         """Return whether a node is closed for another reason than a reservation."""
-        return node_id in self._away
+        return node_id in self._closed
 
     def could_hold(self, shape: Shape, without: Sequence[NodeId] = ()) -> bool:
         """Return whether the fleet could hold the shape if it were empty, without some nodes."""
@@ -130,7 +130,7 @@ class TopologyCapacity(Capacity):
         could = self._could.get(key)
         if could is None:
             could = super().could_hold(shape)
-            if could and (without or self._racks or _is_choosy(shape)):
+            if could and (without or self._racks or _may_be_blocked_by_topology(shape)):
                 could = self._tried(shape, without)
             self._could[key] = could
         return could
@@ -162,10 +162,10 @@ class TopologyCapacity(Capacity):
         """Claim the best slots; a better strategy goes before an earlier kind of node."""
         if not any(split.members > 1 or split.rest for split in splits):
             return super().claim_from(splits, shape)
-        for way in ways(shape.where):
+        for strategy in strategies(shape.where):
             for split in splits:
                 if split.members > 1 or split.rest:
-                    slots = self._claim_gang(way, split, shape)
+                    slots = self._claim_gang(strategy, split, shape)
                 else:
                     slots = super().claim_from((split,), shape)
                 if slots is not None:
@@ -178,7 +178,7 @@ class TopologyCapacity(Capacity):
             return False
         drawn: dict[Rack, int] = {}
         for slot in slots if self._racks else ():
-            node_index, number = self._home(slot.node)
+            node_index, number = self._position(slot.node)
             if rack := node_index.racks.get(number):
                 shared = slot.milli and slot.device in node_index.given.get(number, {})
                 gpus = 0 if shared else slot.gpus or int(slot.milli > 0)
@@ -218,7 +218,7 @@ class TopologyCapacity(Capacity):
         return any((rack := self._rack_of(slot)) and rack in racks for slot in slots)
 
     def _rack_of(self, slot: Slot) -> Rack | None:
-        node_index, number = self._home(slot.node)
+        node_index, number = self._position(slot.node)
         return node_index.racks.get(number)
 
     def most_free_after(self, slot: Slot) -> int:
@@ -226,7 +226,7 @@ class TopologyCapacity(Capacity):
 
         With a power-limited rack that may be another node of the rack.
         """
-        node_index, number = self._home(slot.node)
+        node_index, number = self._position(slot.node)
         return node_index.size if number in node_index.racks else node_index.free[number]
 
     def domains(self, level: Level) -> Mapping[str, tuple[NodeId, ...]]:
@@ -245,7 +245,7 @@ class TopologyCapacity(Capacity):
 
     def domain_of(self, node_id: NodeId, level: Level) -> str:
         """Return the name of a node's domain at a level."""
-        node_index, number = self._home(node_id)
+        node_index, number = self._position(node_id)
         groups = node_index.groups(level)
         return groups.names[groups.of[number]]
 
@@ -264,17 +264,17 @@ class TopologyCapacity(Capacity):
                     best = Nearest(names[domain], with_free, needed, sizes[domain])
         return best
 
-    def _home(self, node_id: NodeId) -> tuple[TopologyNodeIndex, int]:
+    def _position(self, node_id: NodeId) -> tuple[TopologyNodeIndex, int]:
         node_index, number = self.place[node_id]
         assert isinstance(node_index, TopologyNodeIndex)
         return node_index, number
 
-    def _claim_gang(self, way: Way, split: GangSplit, shape: Shape) -> Slots | None:
+    def _claim_gang(self, strategy: Strategy, split: GangSplit, shape: Shape) -> Slots | None:
         node_index = _node_index(split)
         if node_index.count_with_free(split.gpus) < split.members:
             return None
         gang = Gang(node_index, split, shape)
-        if not way(gang):
+        if not strategy(gang):
             return None
         slots = gang.slots()
         self.take(slots, shape)
@@ -310,17 +310,17 @@ class TopologyScratch(Scratch[TopologyCapacity]):
 
     def hide(self, nodes: Sequence[NodeId]) -> int:
         """Hide nodes, one more reason for each, and return the number of the change."""
-        self._keep(nodes)
-        return self.record(self._unkeep, nodes)
+        self._hide(nodes)
+        return self.record(self._unhide, nodes)
 
     def unhide(self, nodes: Sequence[NodeId]) -> int:
         """Remove one reason to hide from each of these nodes."""
-        self._unkeep(nodes)
-        return self.record(self._keep, nodes)
+        self._unhide(nodes)
+        return self.record(self._hide, nodes)
 
     def open(self, nodes: Iterable[NodeId]) -> int:
         """Open those of these nodes that are closed."""
-        closed = [node_id for node_id in nodes if self.capacity.is_away(node_id)]
+        closed = [node_id for node_id in nodes if self.capacity.is_closed(node_id)]
         for node_id in closed:
             self.capacity.set_open(node_id, True)
         return self.record(self._close, closed)
@@ -348,20 +348,20 @@ class TopologyScratch(Scratch[TopologyCapacity]):
         if self.checkpoint() == number + 1:
             self.commit(number)
 
-    def _keep(self, nodes: Sequence[NodeId]) -> None:
+    def _hide(self, nodes: Sequence[NodeId]) -> None:
         for node_id in nodes:
-            self.capacity.keep(node_id)
+            self.capacity.hide(node_id)
 
-    def _unkeep(self, nodes: Sequence[NodeId]) -> None:
+    def _unhide(self, nodes: Sequence[NodeId]) -> None:
         for node_id in nodes:
-            self.capacity.unkeep(node_id)
+            self.capacity.unhide(node_id)
 
     def _close(self, nodes: Sequence[NodeId]) -> None:
         for node_id in nodes:
             self.capacity.set_open(node_id, False)
 
 
-def _is_choosy(shape: Shape) -> bool:
+def _may_be_blocked_by_topology(shape: Shape) -> bool:
     """Return whether a gang may not fit although enough nodes have enough free."""
     where = shape.where
     return where is not None and bool(where.within) and where.how in ("required", "balanced")

@@ -178,7 +178,7 @@ def _admitted_members(settled: Settled, array: str) -> int:
 def _blocks_dependents(settled: Settled, job_id: JobId) -> bool:
     """Return whether a job has not completed, so that its dependents wait."""
     view = settled.view
-    if view.fates.get(job_id, "completed") != "completed":
+    if view.end_statuses.get(job_id, "completed") != "completed":
         return True
     return job_id in view.pending or job_id in view.orders or job_id in view.running
 

@@ -161,10 +161,10 @@ def _added(state: SchedulerState, run: Run) -> Slot | None:
     """Return what a run adds next: GPUs on its only node, or one more member."""
     terms, shape, first = run.job.terms, run.job.shape, run.slots[0]
     assert terms is not None
-    room = terms.most_gpus - gpus_of(run.slots)
+    growth_left = terms.most_gpus - gpus_of(run.slots)
     node_index, number = state.capacity.place[first.node]
     if shape.gpus_per_node is None:
-        more = min(room, node_index.free[number]) if len(run.slots) == 1 else 0
+        more = min(growth_left, node_index.free[number]) if len(run.slots) == 1 else 0
         return Slot(first.node, more) if more and node_index.is_open[number] else None
     per = max(slot.gpus for slot in run.slots)
     where = shape.where
@@ -172,7 +172,7 @@ def _added(state: SchedulerState, run: Run) -> Slot | None:
     domain_of = state.capacity.domain_of
     domain = domain_of(first.node, level) if level else ""
     mine = {slot.node for slot in run.slots}
-    for other in node_index.each(per) if per <= room else ():
+    for other in node_index.each(per) if per <= growth_left else ():
         name = node_index.names[other]
         if name not in mine and (not level or domain_of(name, level) == domain):
             return Slot(name, per)

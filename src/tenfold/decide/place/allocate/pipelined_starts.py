@@ -67,14 +67,14 @@ class PipelinedStarts:
             and any(capacity.share_power(slots, each.slots) for each in self._released)
         ):
             # Counts of free GPUs are not enough here: try with everything still running.
-            if not self._fits_beside(slots, job):
+            if not self._fits_while_running(slots, job):
                 self._releasing.needed_by(slots, job.shape)
                 return True
         elif self._releasing.needed_by(slots, job.shape):
             return True
         return self._state.tree.is_beyond(team, amounts)
 
-    def _fits_beside(self, slots: Slots, job: Job) -> bool:
+    def _fits_while_running(self, slots: Slots, job: Job) -> bool:
         """Return whether slots, just claimed, are free even before anything has stopped."""
         scratch = self._state.scratch
         with scratch.trial():
@@ -83,10 +83,10 @@ class PipelinedStarts:
                 scratch.release(held, other.shape)
             for allocation in self._released:
                 scratch.allocate(allocation.slots, allocation.job.shape)
-            return scratch.capacity.has_kept(slots, job.shape)
+            return scratch.capacity.has_free_hidden(slots, job.shape)
 
 
-def offer_rest(
+def requeue_for_rest(
     state: SchedulerState, before: Sequence[FreeOnNode], after: Sequence[FreeOnNode]
 ) -> None:
     """Requeue others for what the stops free beyond the job they were ordered for."""
@@ -96,6 +96,6 @@ def offer_rest(
         if any(mine > theirs for mine, theirs in zip(now, was, strict=True))
     ]
     if more:
-        state.queues.offer(max(more))
+        state.queues.capacity_freed(max(more))
         for job_class in state.blocked_preemptors:
             state.queues.requeue(job_class)

@@ -22,7 +22,7 @@ def capacity_reason(
     """Return the first thing that blocks a shape which its team's quota allows."""
     if fits(state.capacity, shape, accelerators):
         return Reason("others-first")
-    if state.reserved and _fits_unkept(state, shape, accelerators):
+    if state.reserved and _fits_unreserved(state, shape, accelerators):
         first = min(state.reserved.values(), key=lambda each: each.reservation.start_ms)
         fields = needs(room)
         fields["kept"], fields["job"] = room.nodes_kept, JobRef(first.job.id, first.job.team)
@@ -31,7 +31,7 @@ def capacity_reason(
     return obstacle_to(state.capacity, shape, accelerators, room)
 
 
-def _fits_unkept(state: SchedulerState, shape: Shape, accelerators: Sequence[str]) -> bool:
+def _fits_unreserved(state: SchedulerState, shape: Shape, accelerators: Sequence[str]) -> bool:
     """Return whether a shape would fit if nothing were reserved for others."""
     with state.scratch.trial():
         for each in state.reserved.values():

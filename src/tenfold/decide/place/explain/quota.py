@@ -35,13 +35,13 @@ def open_types(state: SchedulerState, job_class: JobClass) -> list[str]:
 def is_fleet_full(state: SchedulerState, met: Obstacle) -> bool:
     """Return whether a limit only reflects a full fleet: no team keeps unused quota from others."""
     node, number, _ = met
-    return node.parent is None and not _kept_idle(node, number)
+    return node.parent is None and not _unused_unlent(node, number)
 
 
 def shortfall(state: SchedulerState, met: Obstacle) -> LimitShortfall:
     """Return by how much a limit is short."""
     node, number, flow = met
-    return LimitShortfall(team=node, number=number, by=flow - state.tree.room(node, number))
+    return LimitShortfall(team=node, number=number, by=flow - state.tree.headroom(node, number))
 
 
 def quota_reason(state: SchedulerState, job_class: JobClass, met: Obstacle) -> Reason:
@@ -55,7 +55,7 @@ def quota_reason(state: SchedulerState, job_class: JobClass, met: Obstacle) -> R
     }
     if node.parent is None:
         fields["all"] = Amount(node.pool[number], unit)
-        if kept := sum(_kept_idle(child, number) for child in node.children):
+        if kept := sum(_unused_unlent(child, number) for child in node.children):
             fields["kept"] = Amount(kept, unit)
         return Reason("not-lent", fields)
     borrow = node.borrow[number]
@@ -66,7 +66,7 @@ def quota_reason(state: SchedulerState, job_class: JobClass, met: Obstacle) -> R
     return Reason(code, fields)
 
 
-def _kept_idle(team: Team, number: int) -> int:
+def _unused_unlent(team: Team, number: int) -> int:
     """Return the quota that a team and those below it neither use nor lend."""
     own = max(0, team.guaranteed[number] - team.usage[number])
-    return own + sum(_kept_idle(child, number) for child in team.children)
+    return own + sum(_unused_unlent(child, number) for child in team.children)

@@ -38,10 +38,10 @@ class Admission:
             if job.terms is not None and job.terms.array_most:
                 self._let_in[job.terms.array] = self._let_in.get(job.terms.array, 0) + 1
 
-    def ask(self, view: FleetView, job: Job, terms: Terms, now_ms: Millis) -> bool | Reason:
+    def check(self, view: FleetView, job: Job, terms: Terms, now_ms: Millis) -> bool | Reason:
         """Return whether a job may be queued now, or why it never will be."""
         for earlier in terms.after:
-            outcome = view.fates.get(earlier)
+            outcome = view.end_statuses.get(earlier)
             if outcome is not None:
                 if outcome != "completed":
                     return Reason("dependency-failed", {"job": JobRef(earlier), "status": outcome})

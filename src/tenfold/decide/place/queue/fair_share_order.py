@@ -39,7 +39,7 @@ class FairShareOrder:
         node = self._tree.root
         cleared: list[BlockingLimit | None] = [None]
         while node.children:
-            if node.gates:
+            if node.limit_amounts:
                 cleared += self._cleared_at(node)
             first: Place | None = None
             for blocking_limit in cleared:
@@ -84,10 +84,10 @@ class FairShareOrder:
             if places is None:
                 places = parent.waits[blocking_limit] = []
                 if blocking_limit is not None and blocking_limit.node is parent:
-                    gate = parent.gates.setdefault(
+                    amounts = parent.limit_amounts.setdefault(
                         (blocking_limit.number, blocking_limit.of_quota), []
                     )
-                    insort(gate, blocking_limit.amount)
+                    insort(amounts, blocking_limit.amount)
             _push(places, place, most)
 
     def _before_parent(self, node: Team) -> Iterator[BlockingLimit | None]:
@@ -106,7 +106,7 @@ class FairShareOrder:
     def _cleared_at(self, node: Team) -> list[BlockingLimit]:
         """Return the blocking limits of a team that now have enough headroom."""
         found: list[BlockingLimit] = []
-        for (number, of_quota), amounts in node.gates.items():
+        for (number, of_quota), amounts in node.limit_amounts.items():
             left = self._tree.left(node, number, of_quota)
             for amount in amounts:
                 if amount > left:
@@ -126,10 +126,10 @@ def _top(node: Team, blocking_limit: BlockingLimit | None) -> Place | None:
         return places[0]
     del node.waits[blocking_limit]
     if blocking_limit is not None and blocking_limit.node is node:
-        gate = node.gates[blocking_limit.number, blocking_limit.of_quota]
-        gate.remove(blocking_limit.amount)
-        if not gate:
-            del node.gates[blocking_limit.number, blocking_limit.of_quota]
+        amounts = node.limit_amounts[blocking_limit.number, blocking_limit.of_quota]
+        amounts.remove(blocking_limit.amount)
+        if not amounts:
+            del node.limit_amounts[blocking_limit.number, blocking_limit.of_quota]
     return None
 
 

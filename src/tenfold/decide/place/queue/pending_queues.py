@@ -44,7 +44,7 @@ class PendingQueues:
         """Return a class if it has pending jobs."""
         return team.classes.get((priority, shape.key, trait))
 
-    def enter(self, new: JobClass) -> None:
+    def add_class(self, new: JobClass) -> None:
         """Add a class without jobs."""
         new.team.classes[new.key] = new
 
@@ -70,7 +70,7 @@ class PendingQueues:
             self.is_dirty = False
         return best
 
-    def leave(self, job_class: JobClass) -> Job:
+    def dequeue(self, job_class: JobClass) -> Job:
         """Remove the head of a class and return it."""
         job = heappop(job_class.queue)[2]
         self.count -= 1
@@ -97,7 +97,7 @@ class PendingQueues:
         self.is_dirty = True
         self._touched[team] = True
         self._order.changed(team)
-        for job_class in list(team.path[-2].idle):
+        for job_class in list(team.path[-2].blocked_classes):
             self.requeue(job_class)
         for node in team.path[1:-1]:
             if any(node.guaranteed):
@@ -127,7 +127,7 @@ class PendingQueues:
             self._set(job_class, "active")
             self._order.changed(job_class.team)
 
-    def offer(self, gpus: int) -> None:
+    def capacity_freed(self, gpus: int) -> None:
         """Requeue the shapes that fit on a node with this many free GPUs."""
         for key in list(self._parked):
             if any(job_class.least <= gpus for job_class in self._parked[key]):
@@ -272,9 +272,9 @@ class PendingQueues:
         )
         branch = job_class.team.path[-2]
         if branch is not job_class.team:
-            branch.idle.pop(job_class, None)
+            branch.blocked_classes.pop(job_class, None)
             if job_class.state == "parked" or job_class in self.blocked_preemptors.members:
-                branch.idle[job_class] = None
+                branch.blocked_classes[job_class] = None
         self._order.changed(job_class.team)
 
     def _set(self, job_class: JobClass, state: State) -> None:
@@ -285,7 +285,7 @@ class PendingQueues:
                 del self._parked[job_class.shape.key]
         if state == "active":
             job_class.blocking_limits = ()
-            job_class.team.path[-2].idle.pop(job_class, None)
+            job_class.team.path[-2].blocked_classes.pop(job_class, None)
         job_class.state = state
 
 

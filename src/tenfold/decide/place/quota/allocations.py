@@ -65,7 +65,7 @@ class Allocations:
         self._count_added = 0
         self._unseen = False
         """Whether an allocation became preemptible since the last check."""
-        self._tallies: dict[Team, _Tally | None] = {}
+        self._borrow_trackers: dict[Team, _BorrowTracker | None] = {}
         """Which allocations are within quota and which borrow; None where it must be recomputed."""
 
     def add(self, allocation: Allocation) -> None:
@@ -82,11 +82,11 @@ class Allocations:
                 self.elastic[job.id] = allocation
         self._count(allocation, 1)
         for node in allocation.team.path:
-            if node not in self._tallies:
-                self._tallies[node] = _Tally(self._tree.resources.governed, node)
-            tally = self._tallies[node]
-            if tally is not None and not tally.add(allocation):
-                self._tallies[node] = None
+            if node not in self._borrow_trackers:
+                self._borrow_trackers[node] = _BorrowTracker(self._tree.resources.governed, node)
+            tracker = self._borrow_trackers[node]
+            if tracker is not None and not tracker.add(allocation):
+                self._borrow_trackers[node] = None
         if job.terms is None or job.terms.preemptible:
             preemptible_from_ms = self.preemptible_from_ms(allocation)
             if preemptible_from_ms > allocation.started_ms:
@@ -95,7 +95,7 @@ class Allocations:
                     self._not_yet_preemptible, (preemptible_from_ms, self._count_added, allocation)
                 )
                 # Entries that have become preemptible are dropped a few at a time.
-                self._pass(allocation.started_ms)
+                self._advance(allocation.started_ms)
             else:
                 self._unseen = True
 
@@ -130,10 +130,10 @@ class Allocations:
         self.elastic.pop(job_id, None)
         self._count(allocation, -1)
         for node in allocation.team.path:
-            tally = self._tallies[node]
-            if tally is not None and tally.borrowed.pop(job_id, None) is None:
+            tracker = self._borrow_trackers[node]
+            if tracker is not None and tracker.borrowed.pop(job_id, None) is None:
                 # It was within quota: a borrowed one may be within quota now.
-                self._tallies[node] = None
+                self._borrow_trackers[node] = None
         return allocation
 
     def _count(self, allocation: Allocation, sign: int) -> None:
@@ -161,16 +161,16 @@ class Allocations:
 
     def newly_preemptible(self, now_ms: int) -> bool:
         """Return whether an allocation became preemptible since the last call."""
-        self._pass(now_ms)
+        self._advance(now_ms)
         unseen, self._unseen = self._unseen, False
         return unseen
 
     def has_newly_preemptible(self, now_ms: int) -> bool:
         """Return what `newly_preemptible` would, without resetting it."""
-        self._pass(now_ms)
+        self._advance(now_ms)
         return self._unseen
 
-    def _pass(self, now_ms: int) -> None:
+    def _advance(self, now_ms: int) -> None:
         """Note the allocations that have run their minimum time by now."""
         not_yet_preemptible = self._not_yet_preemptible
         while not_yet_preemptible and (
@@ -198,7 +198,7 @@ class Allocations:
 
     def next_preemptible_ms(self, now_ms: int) -> int | None:
         """Return the next time after now at which an allocation becomes preemptible."""
-        self._pass(now_ms)
+        self._advance(now_ms)
         return self._not_yet_preemptible[0][0] if self._not_yet_preemptible else None
 
     def of(self, team: Team) -> Iterator[Allocation]:
@@ -209,15 +209,17 @@ class Allocations:
 
     def borrowed(self, team: Team) -> Iterable[Allocation]:
         """Return the borrowed allocations of a team and of all teams below it."""
-        tally = self._tallies.get(team)
-        if tally is None:
-            tally = self._tallies[team] = _Tally(self._tree.resources.governed, team)
+        tracker = self._borrow_trackers.get(team)
+        if tracker is None:
+            tracker = self._borrow_trackers[team] = _BorrowTracker(
+                self._tree.resources.governed, team
+            )
             for allocation in sorted(self.of(team), key=_since):
-                tally.add(allocation)
-        return tally.borrowed.values()
+                tracker.add(allocation)
+        return tracker.borrowed.values()
 
 
-class _Tally:
+class _BorrowTracker:
     """Which allocations of a team are within quota, in order of start, and which borrow."""
 
     def __init__(self, governed: list[bool], team: Team) -> None:
@@ -245,7 +247,7 @@ def make_allocation(
     tree: Tree, job: Job, slots: Slots, started_ms: int, since_ms: int, accelerator: str
 ) -> Allocation:
     """Return the allocation of a job on slots of one accelerator type."""
-    amounts = tree.resources.ask(milli_of(slots), accelerator)
+    amounts = tree.resources.amounts_for(milli_of(slots), accelerator)
     allocation = Allocation(job, slots, started_ms, tree.team(job.team), amounts)
     allocation.since_ms = since_ms
     return allocation

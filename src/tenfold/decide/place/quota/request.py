@@ -45,23 +45,23 @@ class Resources:
                 self._add(name, 0)
         self.governed = [name in named for name in self.names]
         """Whether a team's terms name the resource; others have no limit."""
-        self._asks: dict[tuple[int, str], Amounts] = {}
+        self._amounts_cache: dict[tuple[int, str], Amounts] = {}
 
     def _add(self, name: str, capacity: int) -> None:
         self.number[name] = len(self.names)
         self.names.append(name)
         self.capacity.append(capacity)
 
-    def ask(self, milli: int, accelerator: str) -> Amounts:
+    def amounts_for(self, milli: int, accelerator: str) -> Amounts:
         """Return what these thousandths of a GPU of one type take from quotas."""
-        amounts = self._asks.get((milli, accelerator))
+        amounts = self._amounts_cache.get((milli, accelerator))
         if amounts is None:
             found = [(self.number[accelerator], milli)] if accelerator in self.number else []
             found.append((self.number[ANY], milli))
             if USD in self.number:
                 price = self._prices.get(accelerator, UsdMicros(0))
                 found.append((self.number[USD], milli * price // WHOLE))
-            amounts = self._asks[milli, accelerator] = tuple(found) if milli else ()
+            amounts = self._amounts_cache[milli, accelerator] = tuple(found) if milli else ()
         return amounts
 
 

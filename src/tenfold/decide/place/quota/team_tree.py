@@ -40,18 +40,18 @@ class Team:
     """A team, or a parent of teams. Amounts are lists by number of resource."""
 
     __slots__ = (
+        "blocked_classes",
         "borrow",
         "children",
         "classes",
         "decayed_usage",
         "effective",
-        "gates",
         "guaranteed",
         "head",
         "heads",
         "held",
         "id",
-        "idle",
+        "limit_amounts",
         "parent",
         "path",
         "pool",
@@ -88,7 +88,7 @@ class Team:
         self.borrow = [UNLIMITED] * size
         self.classes: dict[Any, Any] = {}
         """Its pending classes; maintained by `PendingQueues`, as is the next."""
-        self.idle: dict[Any, None] = {}
+        self.blocked_classes: dict[Any, None] = {}
         """Classes in its branch that did not fit or found no victims."""
         self.head: Any = None
         """The first pending class in or below it; `FairShareOrder` maintains this and the next."""
@@ -96,7 +96,7 @@ class Team:
         """Child teams with pending jobs, in fair share order."""
         self.waits: dict[BlockingLimit | None, list[Any]] = {}
         """Child teams with classes behind a blocking limit, or (None) with classes worth trying."""
-        self.gates: dict[tuple[int, bool], list[int]] = {}
+        self.limit_amounts: dict[tuple[int, bool], list[int]] = {}
         """The amounts of the blocking limits at this team, sorted."""
         self.stamp = 0
 
@@ -202,7 +202,7 @@ class Tree:
                 flow = max(0, flow - node.guaranteed[number])
         return None
 
-    def room(self, node: Team, number: int) -> int:
+    def headroom(self, node: Team, number: int) -> int:
         """Return how much more a team may use before its limit."""
         return node.pool[number] + node.borrow[number] - node.usage[number]
 
@@ -210,7 +210,7 @@ class Tree:
         """Return the headroom below a team's quota or below its limit."""
         if of_quota:
             return node.effective[number] - node.held[number]
-        return self.room(node, number)
+        return self.headroom(node, number)
 
     def is_within(
         self, team: Team, amounts: Amounts, less: Mapping[int, int] = NOTHING_LESS

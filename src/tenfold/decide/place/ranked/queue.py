@@ -86,14 +86,14 @@ class RankedQueue:
             del self._classes[key]
         return None if best is None or found is None else (found, best[4])
 
-    def leave(self, each: ShapeClass, group: Group) -> None:
+    def dequeue(self, each: ShapeClass, group: Group) -> None:
         """Remove a head from its group, and show the next one."""
         heappop(group.jobs)
         heappop(each.heads)
         self.count -= 1
         self._show(group)
 
-    def offer(self, gpus: int) -> None:
+    def capacity_freed(self, gpus: int) -> None:
         """Requeue the shapes that fit on a node with this many free GPUs."""
         for each in self._classes.values():
             if each.least <= gpus:

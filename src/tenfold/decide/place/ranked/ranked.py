@@ -202,7 +202,7 @@ class RankedPlacer:
             self._freed[slot.node] = None
             node_index, number = place[slot.node]
             most = max(most, node_index.free[number])
-        self._queue.offer(most)
+        self._queue.capacity_freed(most)
 
     def _schedule(self, view: FleetView, now_ms: Millis) -> Decision:
         """Offer free nodes in order of rank, and return when ranks next change by themselves."""
@@ -233,7 +233,7 @@ class RankedPlacer:
             best, (each, group) = None, head
             job = group.jobs[0][3]
             if job.id not in view.pending:
-                queue.leave(each, group)
+                queue.dequeue(each, group)
                 continue
             slots = capacity.claim(job.shape)
             if slots is None and self._ranking.preempts:
@@ -246,10 +246,10 @@ class RankedPlacer:
                     # Refusals are rare, and the module that explains them is slow to import.
                     from tenfold.decide.place.misfit import never_fits  # noqa: PLC0415
 
-                    queue.leave(each, group)
+                    queue.dequeue(each, group)
                     actions.append(RefuseJob(job.id, never_fits(capacity, job.shape)))
                 continue
-            queue.leave(each, group)
+            queue.dequeue(each, group)
             if releasing.needed_by(slots, job.shape):
                 pipelined.append((job, slots, scratch.pipeline(slots, job.shape)))
             else:
@@ -279,7 +279,7 @@ class RankedPlacer:
         queue.reorder(families)
         if preemption_order.stopping:
             # Releasing capacity may be assigned differently than when the stops were ordered.
-            queue.offer(NEVER)
+            queue.capacity_freed(NEVER)
         elif greatest:
             queue.requeue(preemption_order.limit(greatest))
         # Where capacity was released, fewer victims are needed.

@@ -45,8 +45,8 @@ def _for_split(
             continue
         touched = False
         for slot in allocation.slots:
-            home, number = capacity.place[slot.node]
-            if home is not node_index or not node_index.is_open[number]:
+            index, number = capacity.place[slot.node]
+            if index is not node_index or not node_index.is_open[number]:
                 continue
             touched = True
             before = node_index.free[number] + extra.get(number, 0)
@@ -74,8 +74,8 @@ def _needed(
         parts = [
             (number, slot.gpus)
             for slot in allocation.slots
-            for home, number in (capacity.place[slot.node],)
-            if home is node_index and number in spare
+            for index, number in (capacity.place[slot.node],)
+            if index is node_index and number in spare
         ]
         if parts:
             there.append((allocation, parts))

@@ -82,8 +82,8 @@ class CountedSearch:
         ]
 
     def _number(self, slot: Slot) -> int:
-        home, number = self._capacity.place[slot.node]
-        return number if home is self._node_index and home.is_open[number] else -1
+        index, number = self._capacity.place[slot.node]
+        return number if index is self._node_index and index.is_open[number] else -1
 
     def _free(self, number: int) -> Amounts:
         node_index: FreeNodeIndex = self._node_index

@@ -53,18 +53,18 @@ class ExpectedEnds:
         in_order = self.in_order
         gone, low, high = 0, 0, len(in_order)
         # Ends are applied to the index itself: bisection moves each job about twice.
-        nobody_gone = scratch.checkpoint()
+        start = scratch.checkpoint()
         while low <= high:
             middle = (low + high) // 2
             for _, allocation in in_order[gone:middle]:
                 scratch.release(allocation.slots, allocation.job.shape)
-            scratch.rollback(nobody_gone + middle)
+            scratch.rollback(start + middle)
             gone = middle
             if predicate():
                 high = middle - 1
             else:
                 low = middle + 1
-        scratch.rollback(nobody_gone)
+        scratch.rollback(start)
         if low > len(in_order):
             return None
         return Millis(in_order[low - 1][0]) if low else self.now_ms
@@ -111,7 +111,7 @@ def start_ms_of(
     scratch: TopologyScratch, slots: Slots, shape: Shape, expected_ends: ExpectedEnds
 ) -> Millis | None:
     """Return when the slots of a reservation are expected to be free; None if never."""
-    return expected_ends.first(scratch, lambda: scratch.capacity.has_kept(slots, shape))
+    return expected_ends.first(scratch, lambda: scratch.capacity.has_free_hidden(slots, shape))
 
 
 def ends_in_time(job: Job, reservation: BackfillReservation, now_ms: Millis, least_ms: int) -> bool:

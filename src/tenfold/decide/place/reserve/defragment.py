@@ -78,9 +78,9 @@ def _tried(session: Session, job: Job, option: Option, moved: Sequence[Allocatio
             return None
         for each in sorted(moved, key=_arrival):
             shape, options = each.job.shape, state.options(each.job.shape)
-            homes = (session.claim(shape, each.job, one) for one in options)
-            home = next((one for one in homes if one is not None), None)
-            if scratch.claimed(home, shape) is None:
+            found = (session.claim(shape, each.job, one) for one in options)
+            slots_elsewhere = next((one for one in found if one is not None), None)
+            if scratch.claimed(slots_elsewhere, shape) is None:
                 return None
         return slots
 

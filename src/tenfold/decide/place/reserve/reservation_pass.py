@@ -55,7 +55,7 @@ class ReservationPass:
                 for slot in slots
             ):
                 state.unreserve(reserved)
-                state.enter(reserved.job)
+                state.enqueue(reserved.job)
                 self._session.withdraw(reserved.job, reserved.reservation)
                 state.queues.requeue_all()
                 continue
@@ -78,8 +78,8 @@ class ReservationPass:
                 continue
             state.unreserve(reserved)
             self._session.withdraw(job, reservation)
-            self._session.reserve(state.queues.leave(job_class), reservation)
-            state.enter(job)
+            self._session.reserve(state.queues.dequeue(job_class), reservation)
+            state.enqueue(job)
 
     def reserve(self) -> None:
         """Reserve nodes for the first gangs that did not fit."""
@@ -110,7 +110,7 @@ class ReservationPass:
                 continue
             slots, start_ms = plan
             moves = moves_for(self._session, job_class, start_ms) if govern.defragment else None
-            job = state.queues.leave(job_class)
+            job = state.queues.dequeue(job_class)
             if moves is not None:
                 self._move(job, moves.moved)
                 slots, start_ms = moves.slots, Millis(now_ms + SHORTEST_GUESS_MS)
@@ -170,7 +170,7 @@ class ReservationPass:
             if alone and split.node_index is node_index and node_index.free[number] >= split.gpus:
                 slots = (Slot(node_id, split.gpus),)
                 clashes = self._state.windows.clashes(slots, job, self._now_ms)
-                if not clashes and capacity.has_kept(slots, job.shape):
+                if not clashes and capacity.has_free_hidden(slots, job.shape):
                     capacity.take(slots, job.shape)
                     return slots
         return None
@@ -184,7 +184,7 @@ class ReservationPass:
         capacity, first = state.capacity, self._first_alike(reserved, slots)
         suspended = state.suspend(reserved)
         with self._session.own_windows(job):
-            is_free = capacity.has_kept(slots, job.shape) or self._clear_backfill(
+            is_free = capacity.has_free_hidden(slots, job.shape) or self._clear_backfill(
                 reserved, is_due=is_due
             )
             if is_free:
@@ -224,7 +224,7 @@ class ReservationPass:
         expected_ends = ExpectedEnds(holders, self._now_ms)
         start_ms = start_ms_of(state.scratch, reservation.slots, job.shape, expected_ends)
         if start_ms is None:
-            state.enter(job)
+            state.enqueue(job)
             self._session.withdraw(job, reservation)
         else:
             start_ms = max(start_ms, Millis(self._now_ms + SHORTEST_GUESS_MS))
@@ -269,7 +269,7 @@ class ReservationPass:
         with scratch.trial():
             for allocation in backfill_victims:
                 scratch.release(allocation.slots, allocation.job.shape)
-            return scratch.capacity.has_kept(reserved.reservation.slots, reserved.job.shape)
+            return scratch.capacity.has_free_hidden(reserved.reservation.slots, reserved.job.shape)
 
     def carry_over(self, reserved: ReservedGang, slots: Slots) -> None:
         """Keep a reservation, or reserve the slots that the gang gets earlier."""

@@ -47,7 +47,7 @@ class UsableCapacity:
 
     def lost(self, request: NodeRequest, at: Ints, fits: Flags) -> Floats:
         """Return the capacity lost by the request on each node, in thousandths of a GPU."""
-        left, whole, before, _, after = self._look(request, at, fits)
+        left, whole, before, _, after = self._lookup(request, at, fits)
         worth = self._devices(after, left).sum(1)
         if request.gpus:
             full = np.full((len(at), 1), WHOLE)
@@ -58,14 +58,14 @@ class UsableCapacity:
 
     def lost_by_device(self, request: NodeRequest, at: Ints, fits: Flags) -> tuple[Floats, Ints]:
         """Return the same for a share on each device, and what is left of the devices."""
-        left, whole, before, is_whole, after = self._look(request, at, fits)
+        left, whole, before, is_whole, after = self._lookup(request, at, fits)
         kept = self._devices(after, left)
         worth = kept.sum(1)[:, None] - kept
         worth += self._devices(after, np.maximum(left - request.milli, 0))
         worth += self._several[(after * self._most + whole)[:, None] - is_whole]
         return before[:, None] - worth - request.gpus_milli, left
 
-    def _look(
+    def _lookup(
         self, request: NodeRequest, at: Ints, fits: Flags
     ) -> tuple[Ints, Ints, Floats, Flags, Ints]:
         """Return devices, whole ones, the value now, which are whole, the table offset after."""

@@ -64,7 +64,7 @@ class BackfillPass:
         self._now_ms = now_ms
         self.reservations: list[Reservation] = []
 
-    def offer(self, candidate: Candidate) -> Slots | None:
+    def place_or_reserve(self, candidate: Candidate) -> Slots | None:
         """Return where the job starts now; otherwise plan it within the window."""
         start_ms: int | None = self._now_ms
         while start_ms is not None and start_ms <= self._now_ms + self._horizon.window_ms:

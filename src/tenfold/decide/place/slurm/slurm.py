@@ -173,7 +173,7 @@ class SlurmPlacer:
         planned, before = 0, self._starts_ordered
         for one in job_queue:
             candidate = Candidate(one.job, one.queue.limit_ms(one.job), one.queue.holds)
-            slots = backfill.offer(candidate)
+            slots = backfill.place_or_reserve(candidate)
             if slots is not None:
                 self._order(one.job, slots, actions)
                 if self._starts_ordered - before == limits.jobs_started_max:

@@ -102,11 +102,11 @@ class SchedulerState:
         """Return the accelerator types that fit, with what each takes from quotas."""
         options = self._options.get(shape.key)
         if options is None:
-            ask, capacity = self.tree.resources.ask, self.capacity
+            amounts_for, capacity = self.tree.resources.amounts_for, self.capacity
             options = tuple(
-                Option(name, ask(max(map(milli_on, capacity.splits_in(shape, name))), name))
+                Option(name, amounts_for(max(map(milli_on, capacity.splits_in(shape, name))), name))
                 if shape.gpus
-                else Option(name, ask(shape.milli, name))
+                else Option(name, amounts_for(shape.milli, name))
                 for name in capacity.accelerators_for(shape)
             )
             self._options[shape.key] = options = options or (Option("", ()),)
@@ -114,7 +114,7 @@ class SchedulerState:
 
     def amounts(self, slots: Slots, accelerator: str) -> Amounts:
         """Return what slots of one type take from quotas."""
-        return self.tree.resources.ask(milli_of(slots), accelerator)
+        return self.tree.resources.amounts_for(milli_of(slots), accelerator)
 
     def class_of(self, job: Job) -> JobClass:
         """Return a new class for a job; it is not queued yet."""
@@ -168,13 +168,13 @@ class SchedulerState:
             fields["team"] = TeamRef(node.id)
         return Reason("above-limit", fields)
 
-    def enter(self, job: Job) -> None:
+    def enqueue(self, job: Job) -> None:
         """Queue a job."""
         team = self.tree.team(job.team)
         job_class = self.queues.get(team, job.priority, job.shape, self.trait(job))
         if job_class is None:
             job_class = self.class_of(job)
-            self.queues.enter(job_class)
+            self.queues.add_class(job_class)
         self.queues.add(job_class, job)
 
     def release(self, job_id: JobId) -> Allocation:
@@ -183,7 +183,7 @@ class SchedulerState:
         self.capacity.give(allocation.slots, allocation.job.shape)
         queues = self.queues
         if queues.count:
-            queues.offer(max(map(self.capacity.most_free_after, allocation.slots)))
+            queues.capacity_freed(max(map(self.capacity.most_free_after, allocation.slots)))
             queues.usage_dropped(allocation.team)
         self.dirty = True
         return allocation
@@ -223,15 +223,15 @@ class SchedulerState:
         if self.queues.count:
             self.queues.usage_changed(team)
 
-    def keep(self, slots: Slots) -> None:
+    def hide_nodes(self, slots: Slots) -> None:
         """Hide reserved nodes from other jobs."""
         for node_id in self.capacity.around(slots):
-            self.capacity.keep(node_id)
+            self.capacity.hide(node_id)
 
-    def unkeep(self, slots: Slots) -> None:
+    def unhide_nodes(self, slots: Slots) -> None:
         """Show nodes again that were reserved."""
         for node_id in self.capacity.around(slots):
-            self.capacity.unkeep(node_id)
+            self.capacity.unhide(node_id)
 
     def reserve(self, job: Job, reservation: BackfillReservation, accelerator: str) -> None:
         """Record a reservation: its nodes are hidden and its amounts count as used."""
@@ -239,13 +239,13 @@ class SchedulerState:
         amounts = self.amounts(reservation.slots, accelerator)
         self.reserved[job.id] = ReservedGang(job, job_class, reservation, amounts)
         self.count(job_class.team, amounts, 1)
-        self.keep(reservation.slots)
+        self.hide_nodes(reservation.slots)
 
     def unreserve(self, reserved: ReservedGang) -> None:
         """Remove a reservation."""
         del self.reserved[reserved.job.id]
         self.count(reserved.job_class.team, reserved.amounts, -1)
-        self.unkeep(reserved.reservation.slots)
+        self.unhide_nodes(reserved.reservation.slots)
 
     def suspend(self, reserved: ReservedGang) -> int:
         """Remove a reservation for now; return the number of the change on the scratch.
@@ -258,7 +258,7 @@ class SchedulerState:
     def _resume(self, reserved: ReservedGang) -> None:
         self.reserved[reserved.job.id] = reserved
         self.count(reserved.job_class.team, reserved.amounts, 1)
-        self.keep(reserved.reservation.slots)
+        self.hide_nodes(reserved.reservation.slots)
 
 
 def milli_on(split: GangSplit) -> int:

@@ -37,12 +37,12 @@ class Lab:
     def holds(self, team: str, gpus: int, priority: int = 0) -> None:
         self._count += 1
         one = replace(job(self._count, gpus, team=team), priority=priority)
-        amounts = self.tree.resources.ask(gpus * WHOLE, "")
+        amounts = self.tree.resources.amounts_for(gpus * WHOLE, "")
         slots = (Slot(next(iter(FLEET)), gpus),)
         self.allocations.add(Allocation(one, slots, 0, self.tree.team(one.team), amounts))
 
     def waits(self, team: str, gpus: int, priority: int = 0) -> JobClass:
-        option = Option("", self.tree.resources.ask(gpus * WHOLE, ""))
+        option = Option("", self.tree.resources.amounts_for(gpus * WHOLE, ""))
         return JobClass(self.tree.team(TeamId(team)), shape_of(gpus), priority, (option,))
 
 
