@@ -49,7 +49,7 @@ class FactTable(Generic[F]):
         return None if known is None else self._facts[known]
 
     def get(self, name: str) -> F:
-        """Return the fact known under any spelling of `name`, or say what is near."""
+        """Return the fact known under any spelling of `name`, or raise with suggestions."""
         fact = self.find(name)
         if fact is None:
             raise InputError(
@@ -68,7 +68,7 @@ class FactTable(Generic[F]):
 
 
 class Catalogue(Struct, frozen=True, kw_only=True):
-    """All facts. Values only: who holds a catalogue needs no files."""
+    """All facts, as plain values."""
 
     accelerators: FactTable[Accelerator]
     links: FactTable[LinkClass]
@@ -87,7 +87,7 @@ class Catalogue(Struct, frozen=True, kw_only=True):
 
     @property
     def tables(self) -> tuple[FactTable[Fact], ...]:
-        """Every shelf, in the order in which listings show them."""
+        """Every table, in listing order."""
         return tuple(getattr(self, field) for field in self.__struct_fields__)
 
     def default_shape(self, accelerator: str, gpus: int) -> NodeShape | None:

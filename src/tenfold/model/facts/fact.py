@@ -1,8 +1,8 @@
-"""A fact: a row of figures about the world that says where they come from.
+"""A fact: a row of figures with their source.
 
-One row often mixes figures of several kinds, so `measured` and `assumed` name the
-fields whose evidence differs from that of the row. Where a user's row changes some fields
-of a shipped one, `changed` says which, and on what ground.
+One row often mixes figures of several kinds, so `measured` and `assumed` list the fields
+whose evidence differs from that of the row. If a user's row overrides some fields of a
+shipped one, `changed` lists them with their source.
 """
 
 import re
@@ -16,7 +16,7 @@ Evidence = Literal["measured", "datasheet", "published", "assumption"]
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """Where a single field of a fact comes from, if not from where the row does."""
+    """The source of a single field of a fact, if it differs from that of the row."""
 
     source: str
     date: str
@@ -24,7 +24,7 @@ class Change(Struct, frozen=True, kw_only=True):
 
 
 class Fact(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The name of a row, its other spellings, and its provenance."""
+    """The name of a row, its aliases, and its provenance."""
 
     name: str
     source: str
@@ -37,7 +37,7 @@ class Fact(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     changed: dict[str, Change] = msgspec.field(default_factory=dict[str, Change])
 
     def evidence_of(self, field: str) -> Evidence:
-        """Return how well one field of this row is known."""
+        """Return the evidence for one field of this row."""
         if field in self.changed:
             return self.changed[field].evidence
         if field in self.measured:
@@ -54,9 +54,9 @@ _RUNS = re.compile(r"\d+|[^\W\d_]+")
 
 @lru_cache(SPELLINGS_MOST)
 def spelling(name: str) -> str:
-    """Fold a name so that `H100_SXM`, `h100-sxm` and `H100 SXM` are one.
+    """Normalise a name so that `H100_SXM`, `h100-sxm` and `H100 SXM` are the same.
 
-    Numbers stay apart where something stood between them: `OPT-1.3B` is not `OPT-13B`.
+    Digits separated by punctuation stay separate: `OPT-1.3B` is not `OPT-13B`.
     """
     runs: list[str] = _RUNS.findall(name.casefold().replace("+", "plus"))
     return "".join(

@@ -1,7 +1,7 @@
-"""The law by which nodes fail: a preset of the facts with nothing left open.
+"""The failure model of nodes: a preset of the facts with all figures filled in.
 
-A preset may leave gaps where its source says nothing; a law has none, so a world can be
-drawn from it. Every figure can be changed in the user's own facts.
+A preset may leave out what its source does not report; a law has every figure, so failures
+can be sampled from it. Every figure can be overridden in the user's own facts.
 """
 
 import msgspec
@@ -12,7 +12,7 @@ from tenfold.model.fleet.facility import FailurePreset
 
 
 class FailureLaw(Struct, frozen=True, kw_only=True):
-    """How often, how unequally, how much at once and for how long nodes fail."""
+    """The rate, inequality, burst size and repair time of node failures."""
 
     name: str
     faults_per_1000_node_days: float
@@ -32,13 +32,13 @@ class FailureLaw(Struct, frozen=True, kw_only=True):
 
     @property
     def transient_share(self) -> float:
-        """Part of the faults that a restart mends."""
+        """Share of the faults that a restart fixes."""
         whole = sum(self.causes.values())
         return sum(self.causes.get(name, 0.0) for name in self.transient_causes) / (whole or 1.0)
 
     @property
     def away_h_mean(self) -> float:
-        """Average time that a fault keeps a node away."""
+        """Mean time that a fault keeps a node down."""
         transient = self.transient_share
         return transient * self.away_s / 3_600 + (1.0 - transient) * self.repair_h_mean
 
@@ -56,7 +56,7 @@ _SHOWN_IF_ASSUMED = (
 
 
 def law_of(preset: FailurePreset) -> FailureLaw:
-    """Return the law of a preset, or say which of its figures make none."""
+    """Return the law of a preset, or raise an error that names the invalid figure."""
     median, mean = preset.repair_h_median, preset.repair_h_mean
     if median is None or mean is None:
         raise InputError(

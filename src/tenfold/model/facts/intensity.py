@@ -1,7 +1,7 @@
-"""What a kilowatt-hour weighs or costs over time: hourly curves that repeat.
+"""The carbon intensity and price of a kilowatt-hour over time: hourly curves that repeat.
 
-Values are kept in whole millionths, so that sums are exact: two hours alike stay alike, and
-the first of them can be chosen. Hour 0 begins at time 0 of the jobs.
+Values are integer millionths, so sums are exact: equal hours stay equal, and the first of
+them can be chosen. Hour 0 begins at time 0 of the jobs.
 """
 
 from collections.abc import Iterable
@@ -14,11 +14,11 @@ from tenfold.model.units import DAY, HOUR, Millis
 
 MICROS = 1_000_000
 ShiftBy = Literal["co2", "price"]
-"""What the release of a job that can wait is chosen by."""
+"""What deferrable jobs are shifted by."""
 
 
 class HourlyCurve(Struct, frozen=True):
-    """One value an hour, in millionths of its unit; after the last hour comes the first."""
+    """One value per hour, in millionths of its unit; the curve repeats after the last hour."""
 
     hourly: tuple[int, ...]
     before: tuple[int, ...]
@@ -51,7 +51,7 @@ class HourlyCurve(Struct, frozen=True):
 
 
 class Intensity(Struct, frozen=True, kw_only=True):
-    """What the grid gives with each kilowatt-hour. The price is None where it is not known."""
+    """The carbon intensity and price of grid energy. The price is None if unknown."""
 
     co2_g_per_kwh: HourlyCurve
     usd_per_kwh: HourlyCurve | None = None

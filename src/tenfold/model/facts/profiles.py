@@ -1,4 +1,4 @@
-"""What software makes of hardware: serving engines and training stacks, as facts."""
+"""Efficiency profiles of serving engines and training stacks, as facts."""
 
 from typing import Literal
 
@@ -10,11 +10,11 @@ EngineScope = Literal["generic", "family", "version", "accelerator"]
 
 
 class EngineProfile(Fact, frozen=True, kw_only=True):
-    """One layer of what is known of serving engines.
+    """One layer of a serving engine's profile.
 
     The generic row holds the efficiencies; a version and an accelerator change them by
-    factors (`change`); a family says how its published runs are made. `rows` is how many
-    measurements stand behind a row and `residual` how far off they were, as a logarithm.
+    factors (`change`); a family describes its published runs. `rows` is the number of
+    measurements it is fitted to and `residual` their error, as a logarithm.
     """
 
     scope: EngineScope
@@ -36,10 +36,10 @@ class EngineProfile(Fact, frozen=True, kw_only=True):
 
 
 class StackProfile(Fact, frozen=True, kw_only=True):
-    """A training stack, as widely or narrowly as it is known.
+    """The profile of a training stack, general or specific.
 
     Names are `default`, `family`, `family@generation` or `stack:version@generation`.
-    `values` are the fields of a physics profile and `spread` how far each may be off, in
+    `values` are the fields of a training profile and `spread` their standard deviations, in
     logarithms (or logits, for shares).
     """
 
@@ -51,7 +51,7 @@ class StackProfile(Fact, frozen=True, kw_only=True):
 
 
 class StackCorrection(Fact, frozen=True, kw_only=True):
-    """What published runs of a family on a generation add to its profile near them."""
+    """Corrections near published runs of a family on an accelerator generation."""
 
     stacks: tuple[str, ...]
     accelerators: tuple[str, ...]

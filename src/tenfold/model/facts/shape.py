@@ -1,4 +1,4 @@
-"""The shape of a transformer: what one must know of a model to size and time it."""
+"""The shape of a transformer: the dimensions needed to size and time it."""
 
 from msgspec import Struct
 

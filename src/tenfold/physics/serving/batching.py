@@ -24,7 +24,7 @@ from tenfold.physics.serving.step import StepTime, step_time
 
 @dataclass(frozen=True, slots=True)
 class EngineLimits:
-    """What an engine is configured to hold."""
+    """The configured limits of an engine."""
 
     batch_max: Floats
     """Most sequences that run at once per pipeline stage and attention group."""
@@ -59,7 +59,7 @@ class Served:
     """Peak on the fullest accelerator, cache for `batch` sequences included."""
     fits: Floats
     saturated: Floats
-    """1 where more is asked than the replica carries at once."""
+    """1 if the demand exceeds what the replica can run at once."""
 
 
 def capacity(replica: Replica, limits: EngineLimits, tokens: Floats) -> Capacity:
@@ -143,7 +143,7 @@ def static_batch(
     """Return the rate of one batch that starts and ends together."""
     room = capacity(replica, limits, input_tokens + output_tokens)
     batch = np.where(np.isnan(batch), np.maximum(room.sequences, 1.0), batch)
-    # A batch larger than the cache runs in turns, as the engines of the published tables do.
+    # A batch larger than the cache runs in several passes, as in the published tables.
     turn = np.clip(room.sequences, 1.0, batch)
     prompt_s = prefill_s(replica, turn, input_tokens)
     token_s = decode_s(replica, turn, input_tokens + output_tokens / 2.0)

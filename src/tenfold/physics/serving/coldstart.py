@@ -1,4 +1,4 @@
-"""From an order for a replica to its first token: image, process, weights, compile, capture,
+"""From requesting a replica to its first token: image, process, weights, compile, capture,
 first pass.
 
 Weights pass through stages (tier, host copy, link to the device). Plain loaders run them one
@@ -126,7 +126,7 @@ def cold_start(
     blocks: Floats,
     warm: Warm = COLD,
 ) -> ColdStart:
-    """Return the cold start of one replica, all of its accelerators loading side by side."""
+    """Return the cold start of one replica, with all of its accelerators loading in parallel."""
     nothing = np.zeros_like(np.asarray(bytes_per_gpu, dtype=np.float64))
     image_s = software.image_bytes / software.image_bytes_per_s
     warm_up_s = (

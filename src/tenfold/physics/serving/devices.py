@@ -1,8 +1,8 @@
 """Accelerators as arrays, with a fallback for everything a datasheet leaves out.
 
 Peaks mis-rank vendors (an MI300X reaches half of its own peak, an H100 four fifths), so compute is
-always counted against the measured matmul ceiling where there is one, and against the usual share
-of the peak where there is none.
+always counted against the measured matmul ceiling if there is one, and else against a typical
+share of the peak.
 """
 
 from collections.abc import Sequence
@@ -69,6 +69,6 @@ def _row(part: Accelerator) -> dict[str, float]:
 
 
 def _visible_share(part: Accelerator, pcie: bool) -> float:
-    """GDDR cards are told by their bus and their slow memory; the RTX PRO line keeps all of it."""
+    """Detect GDDR cards by their bus and slow memory; the RTX PRO line keeps all of its memory."""
     gddr = pcie and part.memory_tb_per_s < _GDDR_TB_PER_S
     return _GDDR_VISIBLE_SHARE if gddr else _VISIBLE_SHARE

@@ -24,9 +24,9 @@ from tenfold.physics.serving.replica import (
 
 _Z_80 = 1.2816
 SIGMA_ROW = 0.06
-"""How far single runs of one stack scatter about it, as a logarithm."""
+"""Spread of single runs of one stack, as a logarithm."""
 SIGMA_STACK = 0.15
-"""How far a stack may lie from its profile, as a logarithm."""
+"""Spread of stacks around their profile, as a logarithm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def catalog_of(rows: Iterable[EngineProfile]) -> Catalog:
 
 @dataclass(frozen=True, slots=True)
 class ServingProfile:
-    """Everything an engine adds to physics, for one configuration."""
+    """The profile of an engine for one configuration."""
 
     values: Mapping[str, float]
     sigma: Mapping[str, float]

@@ -39,7 +39,7 @@ class ReplicaLayout:
 
 @dataclass(frozen=True, slots=True)
 class Widths:
-    """Bytes a value takes, by what it is."""
+    """Bytes per value, by kind of tensor."""
 
     dense_bytes: Floats
     expert_bytes: Floats

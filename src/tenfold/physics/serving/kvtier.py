@@ -76,7 +76,7 @@ def che_hit_ratio(popularity: Floats, capacity_blocks: Floats, unique_share: flo
     """Return the hit ratio of independent accesses with known popularity (Che's approximation).
 
     `unique_share` of the accesses are to blocks that never return (the tail of every prompt);
-    they miss, and they push others out.
+    they miss, and they evict others.
     """
     low = np.zeros_like(capacity_blocks)
     high = np.full_like(capacity_blocks, _WINDOW_MAX)
@@ -127,16 +127,16 @@ def ttft_with_tier_s(
 
 
 def break_even_bytes_per_s(prefill_tokens_per_s: Floats, kv_bytes_per_token: Floats) -> Floats:
-    """Return the rate below which a token is computed sooner than it is fetched."""
+    """Return the rate below which recomputing a token is faster than fetching it."""
     return prefill_tokens_per_s * kv_bytes_per_token
 
 
 def shared_bytes_per_s(
     tier_bytes_per_s: Floats, link_bytes_per_s: Floats, wanted_bytes_per_s: Floats
 ) -> Floats:
-    """Return what one fetch gets of a tier under load: what others leave, over its own link.
+    """Return the rate of one fetch from a tier under load, limited by its own link.
 
-    Fetches share the tier evenly, so the mean one sees the rate that is not taken.
+    Fetches share the tier evenly, so the mean fetch gets the remaining rate.
     """
     left = np.maximum(tier_bytes_per_s - wanted_bytes_per_s, 0.0)
     return np.minimum(left, link_bytes_per_s)

@@ -24,8 +24,8 @@ from tenfold.physics.serving.step import step_time
 _TURNS = 48
 # Lengths differ a little from client to client, so about half of each burst stays a burst.
 _BURST_SHARE = 0.5
-# Share of the time that prompts are told to keep a replica busy at most; beyond, `_backlog_s`
-# tells how the queue grows.
+# Maximum share of time that prompts keep a replica busy; beyond it, `_backlog_s` models how the
+# queue grows.
 _BUSY_MAX = 0.9
 
 
@@ -187,8 +187,8 @@ def _run(
 def _tail_s(run: _Run) -> Floats:
     """Time from the mean first token to the end of a run, which bounds the mean answer.
 
-    It is told by the work, never by what is left after a first token: a slower replica gives
-    its first tokens later, and would be told to write the others faster.
+    It follows from the work, never from the time left after a first token: otherwise a slower
+    replica, whose first tokens come later, would seem to write the others faster.
     """
     prompts_s = np.maximum(run.requests * run.bulk_s - run.arrived_s, 0.0)
     slots_s = run.late * np.maximum(run.work_s - run.arrived_s, 0.0)

@@ -30,7 +30,7 @@ FLOOR_NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class Efficiency:
-    """What an engine makes of the hardware; one array entry per configuration or a scalar."""
+    """The efficiencies of an engine; one array entry per configuration or a scalar."""
 
     compute: Floats
     """Share of the matmul ceiling reached by large matrix products."""
@@ -107,7 +107,7 @@ EFFICIENCY_NAMES = tuple(field.name for field in fields(Efficiency))
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What one step carries, per replica."""
+    """The tokens and sequences of one step, per replica."""
 
     sequences: Floats
     """Running sequences that decode one token each."""

@@ -1,6 +1,6 @@
-"""One call for the four ways of serving, each configuration under its own.
+"""One call for the four serving modes, each configuration in its own.
 
-A NaN is what was not said; this is the only place that knows what it means.
+NaN means not given; this is the only module that interprets it.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ _GATEWAY_S = 0.005
 
 @dataclass(frozen=True, slots=True)
 class RequestedLoad:
-    """What is asked of replicas, one entry a configuration; NaN where nothing was said."""
+    """The requested load, one entry per configuration; NaN where not given."""
 
     tp: Floats
     pp: Floats
@@ -98,7 +98,7 @@ def serve(
 ) -> Served:
     """Return every configuration under its own mode; each mode is one array call over all."""
     given = load.input_tokens
-    # A request that asks for nothing more still gets its first token.
+    # A request without output tokens still gets its first token.
     output = np.fmax(load.output_tokens, 1.0)
     runs = np.array([p.requests(i, o) for p, i, o in zip(profiles, given, output, strict=True)])
     wave = np.array([profile.values["wave"] for profile in profiles])

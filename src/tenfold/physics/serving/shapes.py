@@ -1,4 +1,4 @@
-"""Decoder shapes as arrays: one entry a configuration, so that a thousand plans cost one call."""
+"""Decoder shapes as arrays: one entry per configuration, so one call covers a thousand plans."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
