@@ -85,7 +85,7 @@ def test_ctrl_c_leaves_jobs_running_and_says_so(up: Up, gate: Path):
     with tenfold.Client() as client:
         client.wait(job_id, timeout_s=HANG_S)
         check_ran_once(client, job_id)
-    assert "stopped; no job was running" in up.interrupt()
+    assert "stopped; no jobs were running" in up.interrupt()
 
 
 def test_the_nodes_of_a_fleet_file_are_virtual_here(up: Up, tmp_path: Path):
