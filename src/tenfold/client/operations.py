@@ -91,7 +91,7 @@ class Operations:
         """Return a job; with `eta`, also a forecast of its start, which may take seconds."""
         return await self._call(get(_job(job_id), Job, eta=eta or None))
 
-    async def page(  # noqa: PLR0913 - each is a bound of its own, by name
+    async def page(  # noqa: PLR0913 - each is a filter
         self,
         *,
         team: str | None = None,

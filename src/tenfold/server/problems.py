@@ -202,7 +202,7 @@ def _bug() -> Problem:
 
 
 def _fault(one: Finding) -> Fault:
-    """Return a finding as a field error; a missing key gets a field of its own."""
+    """Return a finding as a field error; a missing key gets its own field."""
     if one.code != "missing-key":
         return Fault(field=one.field, code=one.code, message=one.message, hint=one.hint)
     key = one.message.rpartition("`")[0].rpartition("`")[2]

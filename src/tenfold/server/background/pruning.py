@@ -42,8 +42,8 @@ class AttemptPruner(BackgroundTask):
         self._home.prepare()
         pruned = prune(self._home, self._kept, self._now_ms(), self._not_over)
         if pruned.folders:
-            said = "removed %d attempt folders (%d bytes)"
-            _LOG.info(said, pruned.folders, pruned.bytes_freed)
+            message = "removed %d attempt folders (%d bytes)"
+            _LOG.info(message, pruned.folders, pruned.bytes_freed)
         return pruned
 
     def _not_over(self) -> frozenset[str]:

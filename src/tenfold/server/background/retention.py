@@ -19,7 +19,7 @@ from tenfold.model.errors import TenfoldError
 from tenfold.server.background.background import BackgroundTask
 
 POLL_S = 3_600.0
-REST_S = 5.0
+PAUSE_S = 5.0
 """Between two parts."""
 END_S = 30.0
 _LOG = logging.getLogger("tenfold.server")
@@ -30,8 +30,8 @@ class RetentionSettings(Struct, frozen=True, kw_only=True):
 
     folder: Path
     days: float = KEEP_DAYS
-    look_s: float = POLL_S
-    rest_s: float = REST_S
+    interval_s: float = POLL_S
+    pause_s: float = PAUSE_S
 
 
 class JournalRetention(BackgroundTask):
@@ -65,14 +65,14 @@ class JournalRetention(BackgroundTask):
                     break
                 moved.append(part)
                 _LOG.info("moved events %d to %d to a bundle", part.first_seq, part.last_seq)
-                self.stopping.wait(self._settings.rest_s)
+                self.stopping.wait(self._settings.pause_s)
         finally:
             store.close()
         return moved
 
     def work(self) -> None:
         """Run every hour."""
-        while not self.stopping.wait(self._settings.look_s):
+        while not self.stopping.wait(self._settings.interval_s):
             try:
                 self.once()
             except (TenfoldError, OSError, SQLAlchemyError) as error:

@@ -17,13 +17,13 @@ from tenfold.model.errors import TenfoldError
 from tenfold.model.policy.policy import Policy
 from tenfold.server.background.background import BackgroundTask
 
-REST = 3
+PAUSE_FACTOR = 3
 """Pause for this many times as long as the shadow took: it shares the interpreter with the loop."""
 POLL_S = 1.0
 """How often to look for a new cycle."""
-AGAIN_S = 5.0
+RETRY_S = 5.0
 """How long to wait after the journal did not answer."""
-MARK_S = 60.0
+PROGRESS_S = 60.0
 """How often to log progress if nothing differs."""
 CYCLE_S_MAX = 30.0
 """A shadow that takes longer for one cycle is stopped. An assumption: no cycle takes so long."""
@@ -39,7 +39,7 @@ class ShadowRunner(BackgroundTask):
         self._store, self._policy, self._path = store, policy, log
         self._shadow: LiveShadow | None = None
         self._failure = ""
-        self._thinks_since_s: float | None = None
+        self._cycle_since_s: float | None = None
         """When it started on the current cycle; None between cycles."""
 
     def status(self) -> ShadowStatus:
@@ -47,7 +47,7 @@ class ShadowRunner(BackgroundTask):
         shadow = self._shadow
         if shadow is None:
             return ShadowStatus(failure=self._failure or "not started yet")
-        status_now, since_s = shadow.status(), self._thinks_since_s
+        status_now, since_s = shadow.status(), self._cycle_since_s
         if (
             since_s is not None
             and perf_counter() - since_s > CYCLE_S_MAX
@@ -62,33 +62,33 @@ class ShadowRunner(BackgroundTask):
         try:
             log = ShadowLog(self._path)
         except OSError as error:
-            self._broke(f"cannot write its log: {error.strerror or error}")
+            self._fail(f"cannot write its log: {error.strerror or error}")
             return
         try:
             self._follow(log)
         except Exception as error:
             # Whatever breaks a policy on trial, the fleet continues without it.
-            self._broke(f"{type(error).__name__}: {error}")
+            self._fail(f"{type(error).__name__}: {error}")
             if self._shadow is not None and not self._shadow.failure:
                 self._shadow.end(self._failure)
         finally:
             log.close()
 
     def _follow(self, log: ShadowLog) -> None:
-        marked = perf_counter()
+        logged = perf_counter()
         while not self.stopping.is_set():
             try:
-                rest_s = self._once(log)
-                if perf_counter() - marked > MARK_S and self._shadow is not None:
-                    marked = perf_counter()
+                pause_s = self._once(log)
+                if perf_counter() - logged > PROGRESS_S and self._shadow is not None:
+                    logged = perf_counter()
                     self._shadow.mark()
             except TenfoldError as error:
                 _LOG.log(logging.WARNING, "the shadow is waiting: %s", error)
-                rest_s = AGAIN_S
+                pause_s = RETRY_S
             if self._shadow is not None and self._shadow.failure:
-                self._broke(self._shadow.failure)
+                self._fail(self._shadow.failure)
                 return
-            self.stopping.wait(rest_s)
+            self.stopping.wait(pause_s)
         if self._shadow is not None:
             self._shadow.mark()
 
@@ -96,15 +96,15 @@ class ShadowRunner(BackgroundTask):
         """Run one cycle; return how long to pause."""
         if self._shadow is None:
             self._shadow = LiveShadow(self._store, self._policy, log)
-        self._thinks_since_s = begun = perf_counter()
+        self._cycle_since_s = begun = perf_counter()
         found = self._shadow.step()
-        self._thinks_since_s = None
-        thought_s = perf_counter() - begun
-        if thought_s > CYCLE_S_MAX:
-            self._shadow.end(f"it took {thought_s:.0f} s for one cycle")
-        return REST * thought_s if found else POLL_S
+        self._cycle_since_s = None
+        took_s = perf_counter() - begun
+        if took_s > CYCLE_S_MAX:
+            self._shadow.end(f"it took {took_s:.0f} s for one cycle")
+        return PAUSE_FACTOR * took_s if found else POLL_S
 
-    def _broke(self, why: str) -> None:
+    def _fail(self, why: str) -> None:
         self._failure = why
         _LOG.error("shadow policy `%s` stopped: %s", self._policy.name, why)
 

@@ -36,7 +36,7 @@ def runtime(
 ) -> Generator[Runtime, None, None]:
     """A control plane that keeps next to nothing, and looks all the time."""
     # What happened more than a day ago is moved: the clock of a test is far ahead.
-    retention = RetentionSettings(folder=folder, days=-2, look_s=0.01, rest_s=0)
+    retention = RetentionSettings(folder=folder, days=-2, interval_s=0.01, pause_s=0)
     made = Runtime(
         ServerDeps(
             journal=str(tmp_path / "journal.db"),
@@ -91,7 +91,7 @@ def test_what_is_younger_stays(tmp_path: Path, folder: Path, token: Callable[...
 def test_trouble_is_logged_and_it_looks_again(
     tmp_path: Path, folder: Path, caplog: pytest.LogCaptureFixture
 ):
-    retention = RetentionSettings(folder=folder, look_s=0.01)
+    retention = RetentionSettings(folder=folder, interval_s=0.01)
     nowhere = str(tmp_path / "no-such-folder" / "journal.db")
     upkeep = JournalRetention(nowhere, retention, BundleHeader(), now_ms)
     upkeep.start()
