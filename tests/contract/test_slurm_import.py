@@ -122,5 +122,5 @@ def test_every_daemon_ends_with_the_context(tmp_path: Path):
 
 def test_without_the_command_slurm_is_unreachable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(Unreachable, match="no `scontrol` here"):
+    with pytest.raises(Unreachable, match="`scontrol` is not installed"):
         import_slurm(None)

@@ -1,14 +1,14 @@
-"""How checkpoints are named, and the manifest that makes one.
+"""Names of checkpoint folders, and the manifest of a checkpoint.
 
     step-0000001200-save-000007/            a checkpoint
-        shard-00000.bin shard-00000.json    one pair for each rank
+        shard-00000.bin shard-00000.json    one pair per rank
         manifest.json                       size and hash of every file, written last
-    step-0000001300-save-000008.tmp-1f0c9a  being written, or what a crash left of it
+    step-0000001300-save-000008.tmp-1f0c9a  being written, or left by a crash
     step-0000001000-save-000005.gone-77aa01 being removed
-    fence.json, lock                        who may write
+    fence.json, lock                        lock and fence
 
-Saves are counted, so a name is never used twice and nothing is written over. The newest is
-the one with the highest count: after a fall back, step 900 may well be newer than 1200.
+Saves are numbered, so names are never reused and nothing is overwritten. The newest is the one
+with the highest number: after a fallback, step 900 may be newer than step 1200.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""A training loop's hand on its checkpoints: when one is due, when to stop, a sign of life.
+"""Checkpoints for a training loop: when to save, when to stop, and heartbeats.
 
     with Saver("checkpoints", every_s=600) as saver:
         begun = saver.load()
@@ -10,7 +10,7 @@
             if saver.asked_to_stop:
                 break
 
-Works without Tenfold. Under it, the environment says where and how often.
+Works without Tenfold. Under Tenfold, the environment sets where and how often.
 """
 
 import os

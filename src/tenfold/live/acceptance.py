@@ -1,9 +1,9 @@
-"""Nodes under test: from the wish to join to the facts that follow from the figures.
+"""Acceptance tests of nodes: from a join request to the events that follow from the result.
 
-A test is an attempt like any other, given to the executor under the limits of the node: what
-it measures is what a job would get. It holds no devices, and no decider knows of it. Tests run
-one at a time, since nodes that share a machine would slow each other. One that a controller
-before this one began is ended and done again: half a test says nothing.
+A test is an attempt like any other, run by the executor under the limits of the node, so it
+measures what a job would get. It holds no devices, and no decider knows of it. Tests run one at a
+time, since nodes on one machine would slow each other down. A test started by an earlier control
+plane is stopped and repeated.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -47,44 +47,44 @@ from tenfold.model.reason import Causes, NodeRef, Reason, Value
 from tenfold.model.units import Millis
 
 PREFIX = "acceptance/"
-"""How the attempts of tests are named. No job can be called so: names of jobs have no slash."""
+"""Prefix of test attempts. Job names have no slash, so no job can have it."""
 _FIRST = Reason(UNDER_TEST)
 _AGAIN = Reason(UNDER_TEST, {"again": "yes"})
 ANSWER_BYTES_MOST = 16 * 1024
 TRIES_MOST = 3
-"""Tests before a node is refused: whatever else runs there can only make it seem slower."""
+"""Tests before a node is rejected: other load can only make it seem slower."""
 
 Judge = Callable[[NodeId, NodeTest, Sequence[Peer]], NodeVerdict]
-"""Holds the figures of a node against those of others."""
+"""Compares the figures of a node with those of its peers."""
 
 
 class NodeTester(Struct, frozen=True):
-    """How nodes are tested here: what is run on them, and who judges; neither tests none."""
+    """How nodes are tested: the command to run and the judge; without them, no tests."""
 
     command: tuple[str, ...] = ()
     judge: Judge | None = None
 
 
 class NodeRecord(Struct, frozen=True):
-    """What the journal knows of a node beyond the fleet."""
+    """What the journal has of a node beyond the fleet."""
 
     cause: str = ""
     acceptance: Acceptance | None = None
 
 
 class _QueuedTest(Struct, frozen=True):
-    """A node to be tested."""
+    """A node waiting for its test."""
 
     node: Node
     returns: bool
-    """Whether it takes work again once it passed."""
+    """Whether it is uncordoned once it passes."""
     tries: int = 0
-    """Tests that it did not pass so far, and the best that each figure was in them."""
+    """Failed tests so far; `best` has the best of each figure in them."""
     best: NodeTest = NodeTest()
 
 
 class NodeTests:
-    """Tests that wait or run, and how every node did in its last."""
+    """Queued and running tests, and the last result of every node."""
 
     def __init__(self, executor: Executor, view: FleetView) -> None:
         self._executor, self._view = executor, view
@@ -93,14 +93,14 @@ class NodeTests:
         self._results: dict[NodeId, Acceptance] = {}
         self._waiting: dict[NodeId, _QueuedTest] = {}
         self._running: dict[JobId, tuple[int, _QueuedTest | None]] = {}
-        """The attempt of each test; None beside one whose outcome nobody waits for."""
+        """The attempt of each test; None for one whose outcome is ignored."""
         self._finished: list[tuple[JobId, int]] = []
         self._number = 0
 
     def test_nodes_with(
         self, node_tester: NodeTester, records: Mapping[NodeId, NodeRecord]
     ) -> None:
-        """Test by these means from now on; a test that was broken off is wanted again."""
+        """Set how nodes are tested; an interrupted test is queued again."""
         self._command, self._judge = node_tester.command, node_tester.judge
         for node, record in records.items():
             if record.acceptance is not None:
@@ -110,7 +110,7 @@ class NodeTests:
                 self._waiting[node] = _QueuedTest(self._view.nodes[node], True)
 
     def adopt(self, states: Iterable[AttemptState]) -> list[AttemptState]:
-        """End the tests of an earlier controller; return the attempts that are none."""
+        """Stop the tests of an earlier control plane; return the other attempts."""
         others: list[AttemptState] = []
         for state in states:
             if not is_node_test(state.job_id):
@@ -123,12 +123,12 @@ class NodeTests:
         return others
 
     def refusal(self, node: NodeId) -> Reason | None:
-        """Return why a node may take no work; None where its test is no reason."""
+        """Return why a node failed its test; None if it did not."""
         known = self._results.get(node)
         return known.verdict.reason if known is not None and known.is_refused else None
 
     def why_not_return(self, node: NodeId) -> Reason | None:
-        """Return why a node cannot simply be taken back into use."""
+        """Return why a node cannot be uncordoned."""
         if self._is_wanted(node):
             return Reason("node-under-test", {"node": NodeRef(node)})
         reason = self.refusal(node)
@@ -137,10 +137,10 @@ class NodeTests:
         return Reason("node-refused", {"node": NodeRef(node), "cause": Causes((reason,))})
 
     def join(self, node: Node, now_ms: Millis, *, is_tested: bool) -> list[Event]:
-        """Return the facts of a new node; one that is to be tested takes no work before.
+        """Return the events of a new node; it is cordoned until it passes its test.
 
-        It is in the fleet all the same: a job that only fits there must wait for it, and not be
-        turned away.
+        It is part of the fleet meanwhile: a job that only fits there must wait for it rather than
+        be rejected.
         """
         events: list[Event] = [NodeJoined(now_ms, node)]
         if is_tested and self._judge is not None:
@@ -149,7 +149,7 @@ class NodeTests:
         return events
 
     def test(self, node: NodeId, now_ms: Millis, events: list[Event]) -> Reason | None:
-        """Test a node again, which takes no work meanwhile; return why that cannot be."""
+        """Queue another test of a node, which is cordoned meanwhile; return why not, if so."""
         reason = self.why_not_test(node)
         if reason is not None:
             return reason
@@ -161,7 +161,7 @@ class NodeTests:
         return None
 
     def accept(self, node: NodeId, by: str, now_ms: Millis, events: list[Event]) -> Reason | None:
-        """Take a node in spite of its test; return why there is nothing to be taken."""
+        """Accept a node despite its test; return why that is impossible."""
         reason = self.why_not_accept(node)
         if reason is not None:
             return reason
@@ -173,7 +173,7 @@ class NodeTests:
         return None
 
     def why_not_accept(self, node: NodeId) -> Reason | None:
-        """Return why there is nothing to be taken in spite of a test."""
+        """Return why a node cannot be accepted."""
         known = self._results.get(node)
         if node not in self._view.nodes:
             return Reason("no-such-node", {"nodes": (NodeRef(node),)})
@@ -184,13 +184,13 @@ class NodeTests:
         return None
 
     def returned(self, node: NodeId, now_ms: Millis) -> list[Event]:
-        """Return the facts of a lost node that answers again; a refused one stays refused."""
+        """Return the events of a lost node that responds again; a rejected one stays cordoned."""
         reason = self.refusal(node)
         events: list[Event] = [NodeReturned(now_ms, node)]
         return events if reason is None else [*events, NodeCordoned(now_ms, node, reason)]
 
     def begin(self, now_ms: Millis) -> None:
-        """Let the executor forget tests whose ends are recorded, and start the next one."""
+        """Settle tests whose ends are recorded, and start the next test."""
         if self._finished:
             self._executor.settle(self._finished)
             self._finished = []
@@ -198,7 +198,7 @@ class NodeTests:
             return
         queued = self._waiting.pop(next(iter(self._waiting)))
         job_id = JobId(f"{PREFIX}{queued.node.id}")
-        # Numbers of attempts must not go back, and nobody counts those of tests.
+        # Attempt numbers must not go back, and those of tests are not counted.
         self._number = max(now_ms, self._number + 1)
         self._running[job_id] = (self._number, queued)
         node = queued.node
@@ -214,7 +214,7 @@ class NodeTests:
         )
 
     def observe(self, observed: Observation, now_ms: Millis) -> list[Event]:
-        """Return what follows from the end of a test; that it began is no fact."""
+        """Return the events that follow from the end of a test; its start is not an event."""
         if not isinstance(observed, AttemptEnded | AttemptLost | OrderRefused):
             return []
         attempt, queued = self._running.get(observed.job_id, (0, None))
@@ -260,7 +260,7 @@ class NodeTests:
         return _without({"cause": Causes((observed.reason,))})
 
     def _peers(self, node: Node) -> list[Peer]:
-        """Return the figures to be met: of others of its pool, or, alone there, its own."""
+        """Return the baseline: other nodes of its pool, or its own figures if it is alone."""
         alike = [
             Peer(other.id, known.good)
             for other in self._view.nodes.values()
@@ -272,7 +272,7 @@ class NodeTests:
         return others or alike
 
     def why_not_test(self, node: NodeId) -> Reason | None:
-        """Return why a node cannot be tested again now."""
+        """Return why a node cannot be tested now."""
         if node not in self._view.nodes:
             return Reason("no-such-node", {"nodes": (NodeRef(node),)})
         if self._judge is None:
@@ -293,12 +293,12 @@ class NodeTests:
 
 
 def is_node_test(job_id: JobId) -> bool:
-    """Tell whether an attempt is that of a test."""
+    """Return whether an attempt is a node test."""
     return job_id.startswith(PREFIX)
 
 
 def node_test_of(observation: Observation) -> JobId | None:
-    """Return the test that a sighting is of; None where it is of a job, or of none."""
+    """Return the test that an observation is about; None if it is about a job or a node."""
     job_id: JobId | None = getattr(observation, "job_id", None)
     return job_id if job_id is not None and is_node_test(job_id) else None
 

@@ -1,7 +1,7 @@
-"""Attempts under way: from an order to a launch, and from what was seen to facts.
+"""Active attempts: turn orders into launches, and observations into events.
 
-One job has at most one attempt at a time. A sighting of another one is old news and is passed
-over. An attempt that ended before it was seen to start has started all the same.
+A job has at most one attempt at a time. An observation of another attempt is outdated and ignored.
+An attempt that ended before its start was observed counts as started.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -44,47 +44,47 @@ from tenfold.model.units import Millis
 
 StopReason = StopCause | Literal["cancelled", "timeout", "resize"]
 CheckpointTime = Callable[[Job, RunSpec], Millis | None]
-"""Tells when the newest checkpoint of a job was made that can be trusted."""
+"""Returns the time of the newest valid checkpoint of a job."""
 LATE_MS = 100
-"""An end that is seen within this time is taken to have come when it was seen."""
+"""An end observed within this time is recorded at the time of observation."""
 STALE = "stale-order"
-"""An executor's word for an attempt that a newer one has overtaken."""
+"""The executor's code for an attempt that was superseded."""
 
 
 class ActiveAttempt(Struct):
-    """The attempt of one job."""
+    """The active attempt of a job."""
 
     job: Job
     slots: tuple[Slot, ...]
     attempt: int
     started_ms: Millis | None = None
     launched: bool = False
-    """A start that is put off is not launched yet."""
+    """False while a start is delayed."""
     numbers: tuple[tuple[int, ...], ...] = ()
     """DeviceAllocator by slot."""
     stop_reason: StopReason | None = None
-    """For what it was told to stop."""
+    """Why it is being stopped."""
     by: str = ""
-    """Who took its job back, where somebody did."""
+    """The user who cancelled its job."""
     next_slots: tuple[Slot, ...] | None = None
-    """The slots of the attempt that follows it."""
+    """The slots of the next attempt, after a resize."""
     next_attempt: int = 0
     """The number of that attempt."""
     is_resize: bool = False
-    """Whether this attempt goes on for one that was stopped to be resized."""
+    """Whether this attempt continues a job that was stopped for a resize."""
 
 
 @runtime_checkable
 class AheadClock(Protocol):
-    """A clock that knows how it differs from that of the machine."""
+    """A clock that knows its offset from the system clock."""
 
     def ahead_ms(self) -> int:
-        """Return by how much it shows more."""
+        """Return how far it is ahead."""
         ...
 
 
 class Attempts:
-    """All attempts that are not over."""
+    """All active attempts."""
 
     def __init__(
         self,
@@ -98,39 +98,39 @@ class Attempts:
         self._view = view
         self._saved_at = saved_at
         self.clock: AheadClock | None = None
-        """Tells when an end was by the loop's time; without it, ends are when they are seen."""
+        """Converts end times to the loop's clock; without it, ends count when observed."""
         self._devices = DeviceAllocator({node.id: node.gpus for node in view.nodes.values()})
         self._active: dict[JobId, ActiveAttempt] = {}
         self._finished: list[tuple[JobId, int]] = []
-        """Attempts whose ends are facts; once recorded, the executor may forget them."""
+        """Attempts whose ends became events; the executor may forget them once recorded."""
 
     @property
     def devices(self) -> DeviceAllocator:
-        """Which devices are free."""
+        """The free devices."""
         return self._devices
 
     def get(self, job_id: JobId) -> ActiveAttempt | None:
-        """Return the attempt of a job, where there is one."""
+        """Return the active attempt of a job, if any."""
         return self._active.get(job_id)
 
     def settle(self) -> None:
-        """Let the executor forget attempts whose ends are recorded by now."""
+        """Settle attempts whose ends are recorded."""
         if self._finished:
             self._executor.settle(self._finished)
             self._finished = []
 
     def order(self, job: Job, slots: tuple[Slot, ...]) -> ActiveAttempt:
-        """Take an order to start a job, and number it."""
+        """Register an order to start a job, and number it."""
         active = self._active[job.id] = ActiveAttempt(job, slots, self._registry.begin(job.id))
         return active
 
     def resize(self, active: ActiveAttempt, slots: tuple[Slot, ...]) -> None:
-        """Take an order to go on with other slots: this attempt stops, and another follows."""
+        """Register a resize: this attempt stops, and another follows."""
         active.next_slots, active.next_attempt = slots, self._registry.begin(active.job.id)
         self.stop(active, "resize")
 
     def cancel_delayed(self, active: ActiveAttempt, by: str, now_ms: Millis) -> list[Event]:
-        """Take back an order that was put off, and its job with it."""
+        """Cancel a delayed start, and its job."""
         reason = Reason("cancelled", {"by": UserRef(by, active.job.team)} if by else {})
         self._release(active)
         self._registry.close(active.job.id)
@@ -140,7 +140,7 @@ class Attempts:
         ]
 
     def stop_on_node(self, node: NodeId) -> None:
-        """End at once whatever lies on a node that is gone."""
+        """Stop everything on a lost node immediately."""
         for active in list(self._active.values()):
             if active.launched and any(slot.node == node for slot in active.slots):
                 active.stop_reason = (
@@ -149,7 +149,7 @@ class Attempts:
                 self._executor.stop(active.job.id, active.attempt, Millis(0))
 
     def launch(self, active: ActiveAttempt) -> None:
-        """Hand an ordered attempt to the executor."""
+        """Pass an ordered attempt to the executor."""
         if not active.numbers:
             active.numbers = tuple(self._devices.allocate(slot) for slot in active.slots)
         cpus, memory = per_member(active.job.shape, len(active.slots))
@@ -169,7 +169,7 @@ class Attempts:
         )
 
     def stop(self, active: ActiveAttempt, stop_reason: StopReason) -> None:
-        """Give notice to an attempt. A cancellation stands over any other reason."""
+        """Stop an attempt. A cancellation overrides any other reason."""
         if active.stop_reason != "cancelled":
             active.stop_reason = stop_reason
         if active.launched:
@@ -177,10 +177,10 @@ class Attempts:
             self._executor.stop(active.job.id, active.attempt, grace_ms)
 
     def adopt(self, states: Iterable[AttemptState], now_ms: Millis) -> list[Event]:
-        """Take over what an earlier controller ordered; return what happened meanwhile.
+        """Take over the attempts of an earlier control plane; return the events since then.
 
-        Orders that the executor never heard of are given again: they stand in the journal.
-        DeviceAllocator that are held come first, lest they be given to those.
+        Orders that the executor does not know are sent again: they are in the journal. Held devices
+        are registered first, so they are not assigned again.
         """
         known: dict[JobId, dict[int, AttemptState]] = {}
         for state in states:
@@ -208,7 +208,7 @@ class Attempts:
     def _running(
         self, job_id: JobId, known: Mapping[JobId, Mapping[int, AttemptState]]
     ) -> tuple[ActiveAttempt, AttemptState | None]:
-        """Return the newest attempt of a job that runs; a resize may be half done."""
+        """Return the newest attempt of a running job; a resize may be half done."""
         run, last = self._view.running[job_id], self._registry.attempt(job_id)
         attempts = known.get(job_id, {})
         newest = max((number for number in attempts if number <= last), default=last)
@@ -228,8 +228,8 @@ class Attempts:
     def _hold_devices(self, active: ActiveAttempt, state: AttemptState) -> None:
         active.launched = True
         if state.end is not None or len(state.members) != len(active.slots):
-            # It is over, and its devices may be another's by now; or its record was cut off, and
-            # it never began. Either way it holds nothing.
+            # It ended, and its devices may be reassigned by now; or its record was cut off and it
+            # never began. Either way it holds nothing.
             return
         active.numbers = tuple(member.gpus for member in state.members)
         for slot, numbers in zip(active.slots, active.numbers, strict=True):
@@ -250,14 +250,14 @@ class Attempts:
         if isinstance(state.end, AttemptLost):
             return self.lost(state.end, now_ms)
         if active.stop_reason is not None:
-            # The order stands in the journal; whether it was passed on does not.
+            # The order is in the journal, but it may not have been sent.
             self.stop(active, active.stop_reason)
         if state.started_ms is not None:
             return self.started(AttemptStarted(state.started_ms, job_id, active.attempt), now_ms)
         return []
 
     def started(self, observed: AttemptStarted, now_ms: Millis) -> list[Event]:
-        """Every member of a gang runs."""
+        """Handle the start of all members."""
         active = self._current(observed.job_id, observed.attempt)
         if active is None or active.started_ms is not None:
             return []
@@ -265,7 +265,7 @@ class Attempts:
         return [_start_event(active, now_ms)]
 
     def ended(self, observed: AttemptEnded, now_ms: Millis) -> list[Event]:
-        """No process is left: say what that means for the job."""
+        """Handle the end of all processes: return what it means for the job."""
         active = self._current(observed.job_id, observed.attempt)
         if active is None:
             return []
@@ -289,14 +289,14 @@ class Attempts:
         outcome = self._outcome(active, observed, now_ms)
         code = 128 + observed.signal if observed.signal is not None else observed.exit_code
         if self.clock is not None:
-            # Executors write the time of the machine, from which the loop's may differ.
+            # Executors use the system clock, which may differ from the loop's.
             ended_ms = max(began_ms, Millis(observed.at_ms + self.clock.ahead_ms()))
             if now_ms - ended_ms >= LATE_MS:
                 outcome = replace(outcome, ended_ms=ended_ms)
         return [*events, outcome if code is None else replace(outcome, exit_code=code)]
 
     def lost(self, observed: AttemptLost, now_ms: Millis) -> list[Event]:
-        """Nobody knows how an attempt ended: it is tried again from what it saved."""
+        """Handle a lost attempt: the job runs again from its last checkpoint."""
         active = self._current(observed.job_id, observed.attempt)
         if active is None:
             return []
@@ -309,7 +309,7 @@ class Attempts:
         return [replace(stopped, failure=loss_of(observed, active.slots))]
 
     def refused(self, observed: OrderRefused, now_ms: Millis) -> list[Event]:
-        """An order was not carried out. A start that can never be ends the job."""
+        """Handle a refused order. A start that can never succeed ends the job."""
         active = self._current(observed.job_id, observed.attempt)
         if active is None or active.started_ms is not None:
             return []
@@ -333,7 +333,7 @@ class Attempts:
                 case "cancelled" | "timeout" as status:
                     return self._end(active, now_ms, status)
                 case "idle":
-                    # A session that idles is over; nobody would come back to it.
+                    # An idle session ends; it is not queued again.
                     return self._end(active, now_ms, "cancelled")
                 case "resize":
                     return self._stopped(active, now_ms, "moved")
@@ -389,7 +389,7 @@ def _start_event(active: ActiveAttempt, now_ms: Millis) -> Event:
 
 
 def _earlier_stop_status(active: ActiveAttempt, observed: AttemptEnded) -> JobStatus:
-    """Return why an earlier controller ended an attempt: its time was up, or somebody asked."""
+    """Return why an earlier control plane stopped an attempt: time limit or cancellation."""
     limit_ms, started_ms = active.job.limit_ms, active.started_ms
     if limit_ms is None or started_ms is None or observed.at_ms < started_ms + limit_ms:
         return "cancelled"

@@ -1,8 +1,7 @@
-"""Nodes that keep failing jobs are cordoned, in the moment that the last failure is told.
+"""Cordon nodes that keep failing jobs, as soon as the last failure is reported.
 
-Whether a node is to blame is a decider's question and is asked through `CordonRule`; here it is
-only told what the fleet will know once the facts on their way are applied. So the job that
-failed last is not placed there again first.
+A decider judges through `CordonRule` whether a node is at fault; here it only gets the state after
+the pending events. The failed job is therefore not placed there again first.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,27 +25,27 @@ from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 
 CordonRule = Callable[[FleetView, FailureLog, Millis], Sequence[tuple[NodeId, Reason]]]
-"""Tells which nodes are to be cordoned now, and why."""
+"""Returns the nodes to cordon now, with reasons."""
 
 
 def no_cordons(
     view: FleetView, failure_log: FailureLog, now_ms: Millis
 ) -> Sequence[tuple[NodeId, Reason]]:
-    """Blame no node."""
+    """Cordon no node."""
     return ()
 
 
 class FailureCordons:
-    """Asks the judge when there is something new to judge."""
+    """Applies the cordon rule when there is a new failure."""
 
     def __init__(self, judge: CordonRule, view: FleetView) -> None:
         self._judge = judge
         self._view = view
         self._is_asked = False
-        """A controller that comes back asks once: the one before may not have come to it."""
+        """A restarted control plane checks once: the previous one may not have."""
 
     def cordons(self, events: Sequence[Event], now_ms: Millis) -> list[Event]:
-        """Return the cordons that follow from facts that are not applied yet."""
+        """Return the cordons that follow from events that are not applied yet."""
         if self._is_asked and not any(self._is_relevant(event) for event in events):
             return []
         self._is_asked = True

@@ -1,7 +1,8 @@
-"""Which devices of a node an attempt gets.
+"""Assign device numbers to attempts.
 
-The fleet counts GPUs, since to a decision all of a node are alike. A process needs numbers.
-Shares name a device of their own counting; each such name is one real device while it is held.
+The fleet only counts GPUs, since all GPUs of a node are equal to the scheduler. A process needs
+device numbers. Fractions refer to virtual devices; each is mapped to one real device while it is
+held.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,19 +12,19 @@ from tenfold.model.job.job import Slot
 
 
 class DeviceAllocator:
-    """The numbers that are free on every node, lowest first."""
+    """The free device numbers of every node, lowest first."""
 
     def __init__(self, gpus: Mapping[NodeId, int]) -> None:
         self._free = {node: list(range(count)) for node, count in gpus.items()}
         self._shared: dict[tuple[NodeId, int], tuple[int, int]] = {}
-        """For a device of which shares are given: its number, and how many hold one."""
+        """For a shared device: its number, and how many attempts hold a fraction."""
 
     def join(self, node: NodeId, gpus: int) -> None:
-        """Take a new node into account."""
+        """Add a new node."""
         self._free.setdefault(node, list(range(gpus)))
 
     def allocate(self, slot: Slot) -> tuple[int, ...]:
-        """Return the numbers for a slot; from now on they are its own."""
+        """Allocate the device numbers for a slot."""
         free = self._free[slot.node]
         if slot.milli:
             key = (slot.node, slot.device)
@@ -36,7 +37,7 @@ class DeviceAllocator:
         return allocated
 
     def mark_held(self, slot: Slot, numbers: Sequence[int]) -> None:
-        """Take note of what an attempt holds that began before."""
+        """Register the devices of an attempt that is already running."""
         free = self._free[slot.node]
         if slot.milli:
             key, number = (slot.node, slot.device), numbers[0]
@@ -47,7 +48,7 @@ class DeviceAllocator:
                 free.remove(number)
 
     def release(self, slot: Slot, numbers: Sequence[int]) -> None:
-        """Return numbers that are no longer held."""
+        """Release device numbers."""
         if slot.milli:
             key = (slot.node, slot.device)
             number, holders = self._shared[key]

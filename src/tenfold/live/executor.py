@@ -1,8 +1,8 @@
-"""The executor contract: what starts, watches and stops gangs of real processes.
+"""The executor interface: starts, watches and stops gangs of real processes.
 
-No verb waits for a job. Whatever comes of an order is a sighting, and the files or records
-of the executor, not its memory, are the truth: a client that comes back asks for all attempts
-and goes on. A sighting can only be late, never wrong, and none is given twice to one client.
+No call waits for a job. Outcomes are reported as observations, and the executor's files, not its
+memory, are authoritative: a client that reconnects lists all attempts and continues. An observation
+can be late but never wrong, and none is reported twice to one client.
 """
 
 from collections.abc import Sequence
@@ -22,17 +22,17 @@ LOG_TAIL_BYTES = 64 * 1024
 
 
 class Member(Struct, frozen=True, kw_only=True):
-    """One process of a gang: its node and what that node gives it."""
+    """One process of a gang: its node and its resources there."""
 
     node: NodeId
     gpus: tuple[int, ...] = ()
-    """Numbers of the devices on that node; on a virtual node they need not be there."""
+    """Device numbers on that node; on a virtual node they need not exist."""
     cpus_milli: int = 0
     memory_mib: int = 0
 
 
 class Launch(Struct, frozen=True, kw_only=True):
-    """One start that was ordered. `attempt` counts the starts of a job and never goes back."""
+    """One ordered start. `attempt` numbers the starts of a job and only increases."""
 
     job_id: JobId
     attempt: int
@@ -42,7 +42,7 @@ class Launch(Struct, frozen=True, kw_only=True):
 
 
 class AttemptStarted(Struct, frozen=True, tag="started"):
-    """Every member of the gang runs its command."""
+    """All members of the gang run their command."""
 
     at_ms: Millis
     job_id: JobId
@@ -50,7 +50,7 @@ class AttemptStarted(Struct, frozen=True, tag="started"):
 
 
 class AttemptEnded(Struct, frozen=True, kw_only=True, tag="ended"):
-    """No process of the attempt is left. The exit is that of the first member that failed."""
+    """The attempt ended: no process is left. The exit is that of the first member that failed."""
 
     at_ms: Millis
     job_id: JobId
@@ -58,17 +58,17 @@ class AttemptEnded(Struct, frozen=True, kw_only=True, tag="ended"):
     how: EndKind = "exited"
     exit_code: int | None = None
     signal: int | None = None
-    """The signal that ended the member; then there is no exit code."""
+    """The signal that killed the member; there is then no exit code."""
     member: int | None = None
-    """Which member failed first; None where none did."""
+    """The member that failed first; None if none did."""
     reason: Reason | None = None
     log_bytes_dropped: int = 0
     last_alive_ms: Millis | None = None
-    """When it last gave a sign of life, where it was ended for giving none."""
+    """Time of its last heartbeat, if it was killed as hung."""
 
 
 class AttemptLost(Struct, frozen=True, tag="lost"):
-    """Nobody knows how the attempt ended, or its node went; what was left of it is dead."""
+    """The attempt ended in an unknown way, or its node was lost; its processes are dead."""
 
     at_ms: Millis
     job_id: JobId
@@ -77,32 +77,32 @@ class AttemptLost(Struct, frozen=True, tag="lost"):
 
 
 class OrderRefused(Struct, frozen=True, tag="refused"):
-    """An order was not carried out, and nothing was changed."""
+    """An order was refused, and nothing was changed."""
 
     at_ms: Millis
     job_id: JobId
     attempt: int
     reason: Reason
     is_transient: bool = False
-    """What is in the way may go: the job is fit to be started later, under a new number."""
+    """The cause may go away: the job can be started later, with a new attempt number."""
 
 
 class NodeUnreachable(Struct, frozen=True, tag="node-lost"):
-    """A node does not answer; its attempts follow as lost."""
+    """A node is unreachable; its attempts are reported as lost."""
 
     at_ms: Millis
     node: NodeId
 
 
 class NodeReachable(Struct, frozen=True, tag="node-back"):
-    """A lost node answers again."""
+    """A lost node is reachable again."""
 
     at_ms: Millis
     node: NodeId
 
 
 class ExecutorWarning(Struct, frozen=True, tag="trouble"):
-    """Something is wrong that the executor keeps trying to get over; the attempt goes on."""
+    """The executor is retrying something; the attempt continues."""
 
     at_ms: Millis
     job_id: JobId
@@ -122,10 +122,10 @@ Observation = (
 
 
 class AttemptState(Struct, frozen=True, kw_only=True):
-    """What is known of one attempt.
+    """The state of one attempt.
 
-    `orphaned` has neither a supervisor nor an end yet: what is left of it is being killed, and
-    it becomes `lost` by itself. It still holds its node.
+    `orphaned` means that it has neither a supervisor nor an end yet: its processes are being
+    killed, and it then becomes `lost`. It still holds its node.
     """
 
     job_id: JobId
@@ -138,61 +138,61 @@ class AttemptState(Struct, frozen=True, kw_only=True):
 
 
 class MemberLog(Struct, frozen=True, kw_only=True):
-    """The end of what one member wrote, and the files that hold the rest, oldest first."""
+    """The tail of one member's output, and its log files, oldest first."""
 
     tail: bytes
     paths: tuple[str, ...]
     bytes_kept: int
     segments: tuple[tuple[int, str], ...] = ()
-    """The same files under names that stay, each with the byte of the whole at which it begins."""
+    """The same files under stable names, each with its byte offset in the whole log."""
     is_removed: bool = False
-    """Whether the attempt was never begun, or all that was kept of it was removed."""
+    """Whether the attempt never began, or its files were removed."""
     bytes_dropped: int = 0
-    """What this member wrote before all that is kept, and is gone."""
+    """Bytes of this member's log that were dropped."""
     bytes_dropped_in_all: int = 0
-    """What is gone of all members of an attempt that is over."""
+    """Bytes dropped over all members of an ended attempt."""
 
 
 class Executor(Protocol):
-    """Hands of the live world. One client of an executor is used by one thread."""
+    """Runs attempts for the live world. Each client is used by one thread."""
 
     def fileno(self) -> int:
-        """Return a descriptor that is readable while `observations` has something to do."""
+        """Return a descriptor that is readable while `observations` has something to return."""
         ...
 
     def start(self, launch: Launch) -> None:
-        """Order a start. The same attempt ordered twice starts once."""
+        """Order a start. Repeating an order for the same attempt has no effect."""
         ...
 
     def stop(self, job_id: JobId, attempt: int, grace_ms: Millis) -> None:
-        """Give notice to every member, and end whatever is left after `grace_ms`.
+        """Send SIGTERM to all members, and kill what is left after `grace_ms`.
 
-        A second stop may shorten what the first one granted, never lengthen it.
+        A second stop can shorten the grace period, never extend it.
         """
         ...
 
     def observations(self) -> list[Observation]:
-        """Return what was seen since the last call, in order, without waiting."""
+        """Return new observations in order, without waiting."""
         ...
 
     def attempts(self) -> list[AttemptState]:
-        """Return every attempt that is not settled; what it tells is not sighted again."""
+        """Return every unsettled attempt; what it contains is not reported again."""
         ...
 
     def settle(self, attempts: Sequence[tuple[JobId, int]]) -> None:
-        """Leave these out of `attempts` from now on: their ends stand in the journal.
+        """Remove these from `attempts`: their ends are in the journal.
 
-        One that is not over stays in. Logs and the number of the attempt are kept, so that an
-        old order stays stale.
+        An attempt that has not ended stays. Logs and attempt numbers are kept, so an old order
+        stays stale.
         """
         ...
 
     def logs(
         self, job_id: JobId, attempt: int, member: int, bytes_most: int = LOG_TAIL_BYTES
     ) -> MemberLog:
-        """Return the end of what a member wrote; empty where it wrote nothing."""
+        """Return the tail of a member's log; empty if it wrote nothing."""
         ...
 
     def close(self) -> None:
-        """Let go of the executor. What runs goes on."""
+        """Disconnect. Running jobs continue."""
         ...

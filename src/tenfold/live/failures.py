@@ -1,7 +1,7 @@
-"""From the end of an attempt to what went wrong, and on which node.
+"""Derive what went wrong, and on which node, from the end of an attempt.
 
-A node is named only where it is known: by the member that failed first, or because the whole
-attempt lay on it. Who guesses takes good nodes out.
+A node is named only if it is known: by the member that failed first, or because the whole attempt
+was on it. Guessing would cordon healthy nodes.
 """
 
 from collections.abc import Sequence
@@ -15,16 +15,16 @@ from tenfold.model.job.job import Slot
 from tenfold.model.units import Millis
 
 NOT_THE_NODE = ("node-lost", "attempt-unknown", "supervisor-told")
-"""Ways to be lost that say nothing of the node: it went as a whole, or was told to."""
+"""Losses that do not implicate the node: it was lost as a whole, or was stopped."""
 NOT_ITS_FAULT = ("earlier-attempt-lives", "node-is-lost", "stale-order")
-"""Refusals that say nothing of the node either."""
+"""Refusals that do not implicate the node."""
 
 
 def crash_of(
     observed: AttemptEnded, slots: Sequence[Slot], saved_ms: Millis | None
 ) -> AttemptFailure:
-    """Return what went wrong with an attempt that ended by itself, and not well."""
-    assert observed.how != "stopped", "a stop that was asked for is no mishap"
+    """Return the failure of an attempt that ended by itself."""
+    assert observed.how != "stopped", "a requested stop is not a failure"
     return AttemptFailure(
         observed.attempt,
         observed.how,
@@ -36,13 +36,13 @@ def crash_of(
 
 
 def loss_of(observed: AttemptLost, slots: Sequence[Slot]) -> AttemptFailure:
-    """Return what went wrong with an attempt of which nobody knows how it ended."""
+    """Return the failure of a lost attempt."""
     node = UNSET if observed.reason.code in NOT_THE_NODE else _node(slots, None)
     return AttemptFailure(observed.attempt, "lost", observed.at_ms, node)
 
 
 def refusal_of(observed: OrderRefused, slots: Sequence[Slot]) -> AttemptFailure | UnsetType:
-    """Return what went wrong with a start, where that may have been the node's doing."""
+    """Return the failure of a start, if the node may have caused it."""
     if not observed.is_transient or observed.reason.code in NOT_ITS_FAULT:
         return UNSET
     return AttemptFailure(observed.attempt, "refused", observed.at_ms, _node(slots, None))

@@ -1,9 +1,9 @@
-"""How busy the GPUs of this machine are, as NVIDIA's driver tells it.
+"""GPU utilization of this machine, from NVIDIA's driver.
 
-Its library keeps some samples a second of the last seconds; their mean since the last look is
-what is wanted, for a look every 15 s that asks for the last moment alone misses short bursts.
-Without the binding the driver's own command is asked. A device that does not answer is left
-out: what cannot be measured is not said to idle.
+The library keeps a few samples per second of the last seconds; the mean since the last read is
+used, because an instantaneous value every 15 s would miss short bursts. Without the Python binding,
+`nvidia-smi` is used. A device that does not respond is left out: what cannot be measured does not
+count as idle.
 """
 
 import os
@@ -22,7 +22,7 @@ Reader = Callable[[], list[GpuUse]]
 
 
 def gpu_reader() -> Reader | None:
-    """Return what reads the GPUs of this machine; None where nothing here can."""
+    """Return a reader for the GPUs of this machine; None if there is none."""
     try:
         import pynvml  # noqa: PLC0415 - optional, and slow to load
 
@@ -33,17 +33,17 @@ def gpu_reader() -> Reader | None:
 
 
 class NvmlReader:
-    """Asks NVML. It stays open between looks, and is opened again after trouble."""
+    """Reads NVML. It stays open between reads, and is reopened after an error."""
 
     def __init__(self, nvml: object) -> None:
-        # It has no types of its own.
+        # pynvml has no type annotations.
         self._nvml = cast(Any, nvml)
         self._is_open = False
         self._seen: dict[int, int] = {}
-        """The time stamp of the last sample by device, in microseconds."""
+        """Timestamp of the last sample by device, in microseconds."""
 
     def read(self) -> list[GpuUse]:
-        """Return every device that answers."""
+        """Return every device that responds."""
         nvml = self._nvml
         try:
             if not self._is_open:
@@ -79,12 +79,12 @@ class NvmlReader:
                 self._seen[number] = max(one.timeStamp for one in fresh)
                 return round(10 * sum(one.sampleValue.uiVal for one in fresh) / len(fresh))
         except nvml.NVMLError:
-            # Not every device keeps samples; the last moment is better than nothing.
+            # Not every device keeps samples; use the current value instead.
             pass
         return 10 * int(nvml.nvmlDeviceGetUtilizationRates(handle).gpu)
 
     def _memory(self, handle: object) -> Any:
-        """Return memory as the driver's command shows it: what it keeps for itself is not used."""
+        """Return memory as `nvidia-smi` shows it, without what the driver reserves."""
         nvml = self._nvml
         try:
             return nvml.nvmlDeviceGetMemoryInfo(handle, version=nvml.nvmlMemory_v2)
@@ -93,13 +93,13 @@ class NvmlReader:
 
 
 class SmiReader:
-    """Asks the driver's command, which knows the last moment alone."""
+    """Reads `nvidia-smi`, which only has the current value."""
 
     def __init__(self, path: str) -> None:
         self._words = [path, f"--query-gpu={QUERY}", "--format=csv,noheader,nounits"]
 
     def read(self) -> list[GpuUse]:
-        """Return every device that answers."""
+        """Return every device that responds."""
         try:
             done = subprocess.run(
                 self._words,
@@ -116,7 +116,7 @@ class SmiReader:
 
 
 def smi_gpus(text: str) -> list[GpuUse]:
-    """Return the devices in the command's answer; a line with a figure missing is left out."""
+    """Return the devices in the output; lines with a missing value are skipped."""
     found: list[GpuUse] = []
     for line in text.splitlines():
         words = [word.strip() for word in line.split(",")]

@@ -1,7 +1,7 @@
-"""The GPUs of this machine, as NVIDIA's management library tells them.
+"""Discover the GPUs of this machine with NVML.
 
-The library comes with the driver and its binding with the extra `gpu`; either may be
-missing, and a broken driver fails in many ways, so every failure becomes a note.
+The library comes with the driver, and its binding with the extra `gpu`; either may be missing, and
+a broken driver fails in many ways, so every failure becomes a note.
 """
 
 from typing import Protocol, cast
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 
 class GpuFacts(Struct, frozen=True, kw_only=True):
-    """Names of the GPUs in order, and the driver they run on."""
+    """Names of the GPUs in order, and the driver version."""
 
     names: tuple[str, ...] = ()
     driver: str = ""
@@ -19,7 +19,7 @@ class GpuFacts(Struct, frozen=True, kw_only=True):
 
 
 class _Nvml(Protocol):
-    """What is used of `pynvml`, which has no types of its own."""
+    """The part of `pynvml` in use, which has no type annotations."""
 
     NVMLError: type[Exception]
 
@@ -33,21 +33,21 @@ class _Nvml(Protocol):
 
 
 def read_gpus() -> GpuFacts:
-    """Return the GPUs that NVML sees; none, and a note, where it cannot be asked."""
+    """Return the GPUs that NVML finds; none, with a note, if it is unavailable."""
     try:
         import pynvml  # noqa: PLC0415 - optional, and slow to load
     except ImportError:
-        note = "GPUs were not looked for: `pip install 'tenfold[gpu]'` brings what that needs"
+        note = "GPUs not detected: run `pip install 'tenfold[gpu]'` to detect them"
         return GpuFacts(notes=(note,))
     nvml = cast(_Nvml, pynvml)
     try:
         nvml.nvmlInit()
     except (nvml.NVMLError, OSError) as error:
-        return GpuFacts(notes=(f"no NVIDIA GPU was found: {error}",))
+        return GpuFacts(notes=(f"no NVIDIA GPU found: {error}",))
     try:
         return _facts(nvml)
     except (nvml.NVMLError, OSError) as error:
-        return GpuFacts(notes=(f"the NVIDIA driver answered with an error: {error}",))
+        return GpuFacts(notes=(f"the NVIDIA driver reported an error: {error}",))
     finally:
         nvml.nvmlShutdown()
 
@@ -60,7 +60,7 @@ def _facts(nvml: _Nvml) -> GpuFacts:
             names.append(_text(nvml.nvmlDeviceGetName(nvml.nvmlDeviceGetHandleByIndex(index))))
         except nvml.NVMLError as error:
             # A GPU that fell off the bus is counted but cannot be opened.
-            notes.append(f"GPU {index} does not answer and is left out: {error}")
+            notes.append(f"GPU {index} does not respond and was skipped: {error}")
     cuda = nvml.nvmlSystemGetCudaDriverVersion()
     return GpuFacts(
         names=tuple(names),

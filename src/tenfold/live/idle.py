@@ -1,7 +1,7 @@
-"""Who idles, as facts: what was measured meets what the fleet believes.
+"""Turn activity reports into idle and busy events.
 
-A measurement is told by whoever took it, and may come late: its attempt may be over, told to
-stop, or another one by now. Then it says nothing. What is told twice is a fact once.
+A report may be late: its attempt may have ended, be stopping, or have been replaced. It is then
+ignored. A repeated report causes no second event.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ def idle_changes(
     now_ms: Millis,
     events: Sequence[Event],
 ) -> list[Event]:
-    """Return the facts that follow, beside those of this moment that are not applied yet."""
+    """Return the events that follow from a report, given pending events."""
     reported = {event.job_id for event in events if isinstance(event, JobIdled | JobBusy)}
     made: list[Event] = []
     if request.is_first_report:
@@ -51,7 +51,7 @@ def _can_change(
     reported: set[JobId],
     attempt: int | None = None,
 ) -> bool:
-    """Tell whether a job runs by this attempt, is to go on, and was not told of just now."""
+    """Return whether a job runs this attempt, is not stopping, and has no pending change."""
     active = attempts.get(job_id)
     if (
         active is None

@@ -1,8 +1,8 @@
-"""Requests on their way into the loop, and the answers that wait for the disk.
+"""The inbox: requests to the loop, and replies that wait for the disk.
 
-Whoever asks hands in a request with a pending and is told once the journal has it: not before,
-for an answer is a promise, and not never, for a store that fails answers every pending with
-the trouble. Requests come from many threads; the loop alone takes them.
+A caller adds a request and gets a reply once the journal has it: not before, because a reply is a
+commitment, and always, because a storage failure is also replied. Requests come from many threads;
+only the loop takes them.
 """
 
 import os
@@ -21,21 +21,21 @@ from tenfold.model.units import Millis
 
 
 class Submit(Struct, frozen=True):
-    """Admit these, all of them or none."""
+    """Submit these jobs, all or none."""
 
     submissions: tuple[Submission, ...]
     key: SubmitKey | None = None
-    """Names the request; one that was admitted under it before is answered as it was then."""
+    """Idempotency key; a repeated request gets the same reply."""
 
 
 class Cancel(Struct, frozen=True):
-    """Take back a job that waits, or end one that runs; of an array, all that are not over."""
+    """Cancel a pending or running job; for an array, all unfinished members."""
 
     job_id: JobId
     members: tuple[JobId, ...] = ()
-    """Those of an array; empty for one job."""
+    """Members of an array; empty for one job."""
     by: str = ""
-    """Who asked."""
+    """The user who asked."""
 
 
 class JoinNodes(Struct, frozen=True):
@@ -43,24 +43,24 @@ class JoinNodes(Struct, frozen=True):
 
     nodes: tuple[Node, ...]
     is_tested: bool = False
-    """Whether each is measured first, and joins with the verdict."""
+    """Whether each is tested first."""
 
 
 class RetestNode(Struct, frozen=True):
-    """Measure a node again, which takes no work meanwhile."""
+    """Test a node again; it is cordoned meanwhile."""
 
     node: NodeId
 
 
 class AcceptNode(Struct, frozen=True):
-    """Take a node in spite of what its test gave."""
+    """Accept a node despite its test result."""
 
     node: NodeId
     by: str
 
 
 class SetNodeState(Struct, frozen=True):
-    """Say how a node is: it takes no more work, is gone, or is back."""
+    """Set the state of a node: cordoned, down or up."""
 
     node: NodeId
     state: str
@@ -68,13 +68,13 @@ class SetNodeState(Struct, frozen=True):
 
 
 class NodeBatch(Struct, frozen=True):
-    """Do this to several nodes, to all of them or to none; facts follow in this order."""
+    """Apply requests to several nodes, all or none; events follow in this order."""
 
     requests: tuple[SetNodeState | RetestNode | AcceptNode, ...]
 
 
 class JobActivity(Struct, frozen=True):
-    """What was measured of one attempt: since when it has done nothing, None where it is used."""
+    """Activity of one attempt: idle since when, or None if it is active."""
 
     job_id: JobId
     attempt: int
@@ -82,11 +82,11 @@ class JobActivity(Struct, frozen=True):
 
 
 class ReportActivity(Struct, frozen=True):
-    """Take note of who idles and who is in use again."""
+    """Report which jobs are idle and which are active again."""
 
     jobs: tuple[JobActivity, ...] = ()
     is_first_report: bool = False
-    """Whether nobody measured before this: who was said to idle may have worked meanwhile."""
+    """Whether this is the first report: idle jobs may have been active meanwhile."""
 
 
 Request = (
@@ -102,23 +102,23 @@ Request = (
 
 
 class Answer(Struct, frozen=True):
-    """What came of a request: names of jobs that it made or touched, or why it was not done."""
+    """Reply to a request: the jobs it created or changed, or why it was refused."""
 
     jobs: tuple[JobId, ...] = ()
     refused: Reason | None = None
     again: bool = False
-    """Whether these jobs were admitted before, under the same key."""
+    """Whether these jobs were submitted earlier with the same key."""
 
 
 class PendingRequest(Struct, frozen=True, eq=False):
-    """A request and whom to tell; telling must neither wait nor fail."""
+    """A request and its reply callback, which must neither block nor fail."""
 
     request: Request
     reply: Callable[[Answer], None]
 
 
 class Inbox:
-    """Requests in the order in which they came, and a descriptor that says there are some."""
+    """Requests in order of arrival, and a descriptor to wait on."""
 
     def __init__(self, most: int = 10_000) -> None:
         self._lock = Lock()
@@ -128,11 +128,11 @@ class Inbox:
         self.is_closed = False
 
     def fileno(self) -> int:
-        """Return a descriptor that is readable while there is something to take."""
+        """Return a descriptor that is readable while requests are waiting."""
         return self._wakeup
 
     def put(self, request: Request, reply: Callable[[Answer], None]) -> None:
-        """Hand in a request. One too many is refused at once, and so is one after the end."""
+        """Add a request. It is refused at once if there are too many, or after shutdown."""
         refused = None
         with self._lock:
             if self.is_closed:
@@ -147,7 +147,7 @@ class Inbox:
             self.wake()
 
     def drain(self) -> Sequence[PendingRequest]:
-        """Return all that waits."""
+        """Return all waiting requests."""
         with suppress(BlockingIOError):
             os.eventfd_read(self._wakeup)
         with self._lock:
@@ -156,11 +156,11 @@ class Inbox:
         return drained
 
     def wake(self) -> None:
-        """Wake the loop, whether or not there is a request."""
+        """Wake the loop, even without a request."""
         os.eventfd_write(self._wakeup, 1)
 
     def close(self) -> None:
-        """Let the loop end; requests that still wait are refused."""
+        """Shut down; waiting requests are refused."""
         with self._lock:
             self.is_closed = True
         for pending in self.drain():

@@ -1,7 +1,7 @@
-"""What the live world knows of jobs beyond the fleet: what they run, and how often they tried.
+"""The registry of unfinished jobs: what they run, and how often they were started.
 
-All of it stands in the journal, so a controller that comes back reads it there. Crashes are
-counted by the fleet itself, from facts, and so the same before a restart as after it.
+All of it is in the journal, so a restarted control plane reads it from there. Crashes are counted
+by the fleet from events, so the count survives a restart.
 """
 
 from collections.abc import Iterable
@@ -18,19 +18,19 @@ from tenfold.model.units import SECOND, Millis
 BACK_OFF_MS = 1 * SECOND
 BACK_OFF_MS_MOST = 60 * SECOND
 CRASHES_MOST = 3
-"""Crashes in a row without a newer checkpoint after which a job is given up."""
+"""Consecutive crashes without a newer checkpoint after which a job fails."""
 
 
 class JobEntry(Struct):
-    """One job that is not over."""
+    """One unfinished job."""
 
     run_spec: RunSpec
     attempts: int = 0
-    """Starts that were ordered."""
+    """Number of ordered starts."""
 
 
 class JobRegistry:
-    """Entries by job, and the number that the next job gets."""
+    """Entries by job, and the next job number."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class JobRegistry:
         self.keys = RecentKeys(keys)
 
     def admit(self, jobs: Iterable[Admitted]) -> None:
-        """Open an entry for each of these."""
+        """Add an entry for each job."""
         for one in jobs:
             self._entries[one.job.id] = JobEntry(one.run_spec)
             self.next_number = max(self.next_number, one.job.seq + 1)
@@ -53,32 +53,31 @@ class JobRegistry:
         return self._entries[job_id].run_spec
 
     def begin(self, job_id: JobId) -> int:
-        """Count a start that was ordered, and return its number."""
+        """Count an ordered start, and return its number."""
         entry = self._entries[job_id]
         entry.attempts += 1
         return entry.attempts
 
     def attempt(self, job_id: JobId) -> int:
-        """Return the number of the start that was ordered last."""
+        """Return the number of the last ordered start."""
         return self._entries[job_id].attempts
 
     def may_retry(self, job_id: JobId, crashes: Crashes) -> bool:
-        """Tell whether a job that crashed so often is to be started again.
+        """Return whether a crashed job is started again.
 
-        Only a job that keeps checkpoints is: another one would do the same again from its
-        beginning.
+        Only jobs with checkpoints are: others would fail the same way from the beginning.
         """
         return (
             self._entries[job_id].run_spec.checkpoint is not None and crashes.count <= CRASHES_MOST
         )
 
     def close(self, job_id: JobId) -> None:
-        """Forget a job that is over."""
+        """Remove a finished job."""
         self._entries.pop(job_id, None)
 
 
 def back_off_ms(crashes: Crashes | None) -> Millis:
-    """Return how long a start is put off: not at all, but after a crash."""
+    """Return the delay of a start: 0 unless the job crashed."""
     if crashes is None:
         return Millis(0)
     return Millis(min(BACK_OFF_MS_MOST, BACK_OFF_MS * 2 ** (crashes.count - 1)))

@@ -1,7 +1,7 @@
-"""The latest requests that had a key: one that comes twice at once is admitted once.
+"""Recent idempotency keys: a request that arrives twice at once is admitted once.
 
-Older ones are found in the journal before a request is handed to the loop. Here are those that
-may have been admitted after somebody looked there: as many as can wait in the inbox, and more.
+Older keys are looked up in the journal before a request enters the loop. These are the ones that
+may have been admitted since that lookup: more than fit in the inbox.
 """
 
 from collections.abc import Iterable
@@ -16,14 +16,14 @@ KEYS_KEPT_MAX = 50_000
 
 
 class AdmittedRequest(Struct, frozen=True):
-    """A request that was admitted, and the number of its first job."""
+    """An admitted request, and the number of its first job."""
 
     digest: str
     number: int
 
 
 class RecentKeys:
-    """Requests by team and key, the oldest first."""
+    """Requests by team and key, oldest first."""
 
     def __init__(self, known: Iterable[tuple[SubmitKey, int]] = ()) -> None:
         self._known: dict[tuple[str, str], AdmittedRequest] = {}
@@ -31,15 +31,15 @@ class RecentKeys:
             self.note(key, number)
 
     def find(self, key: SubmitKey) -> int | Reason | None:
-        """Return the number of the first job that was admitted under a key.
+        """Return the number of the first job admitted with a key.
 
-        None where nothing was, and a reason where something else was.
+        None if there is none, and a reason if the key was used for another request.
         """
         known = self._known.get((key.team, key.key))
         return None if known is None else match_key(key, known.digest, known.number)
 
     def note(self, key: SubmitKey, number: int) -> None:
-        """Keep a key; the oldest goes where there are too many."""
+        """Add a key; the oldest is dropped if there are too many."""
         name = (key.team, key.key)
         self._known.pop(name, None)
         self._known[name] = AdmittedRequest(key.digest, number)
@@ -48,7 +48,7 @@ class RecentKeys:
 
 
 def match_key(key: SubmitKey, digest: str, number: int) -> int | Reason:
-    """Return the number of what was admitted under a key, if it is what is asked for now."""
+    """Return the number admitted with a key, if it was the same request."""
     if digest == key.digest:
         return number
     return Reason("key-taken", {"key": key.key})

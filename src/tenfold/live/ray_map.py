@@ -1,7 +1,7 @@
-"""One function over many tasks on a Ray cluster: the only module that imports Ray.
+"""Map a function over tasks on a Ray cluster: the only module that imports Ray.
 
-The nodes of the cluster need Tenfold installed, and files under the same paths. A cluster
-that asks for a token reads it from RAY_AUTH_TOKEN, as all of Ray's own tools do.
+The cluster's nodes need Tenfold installed, and files at the same paths. For a cluster with
+authentication, set RAY_AUTH_TOKEN, as for Ray's own tools.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ class _Remote(Protocol):
 
 
 class _Ray(Protocol):
-    """The part of Ray that is used here."""
+    """The part of Ray in use."""
 
     def init(self, address: str, **options: object) -> object: ...
     def remote(self, function: Callable[[Any], Any]) -> _Remote: ...
@@ -41,7 +41,7 @@ def ray_map(
     lost: Callable[[T, str], R],
     done: Callable[[int], None],
 ) -> list[R]:
-    """Return what `work` gives for each task, in order; `lost` answers for one that Ray lost."""
+    """Return the result of `work` for each task, in order; `lost` handles tasks that Ray lost."""
     ray = _connected(address)
     try:
         remote = ray.remote(work)
@@ -68,8 +68,8 @@ def _connected(address: str) -> _Ray:
     except ModuleNotFoundError:
         raise InputError(
             "ray-not-installed",
-            "Ray is not installed here, so nothing can be sent to a cluster of it",
-            "run pip install 'tenfold[ray]', or leave out --ray to use processes of this machine",
+            "Ray is not installed",
+            "run `pip install 'tenfold[ray]'`, or drop --ray to use local processes",
         ) from None
     try:
         _knock(address)
@@ -77,14 +77,14 @@ def _connected(address: str) -> _Ray:
     except Exception as error:
         raise Unreachable(
             "ray-unreachable",
-            f"no Ray cluster answers at `{address}`: {_first_line(error)}",
-            "check the address with `ray status`, and RAY_AUTH_TOKEN if the cluster asks for one",
+            f"cannot reach a Ray cluster at `{address}`: {_first_line(error)}",
+            "check the address with `ray status`, and RAY_AUTH_TOKEN if it needs a token",
         ) from None
     return ray
 
 
 def _knock(address: str) -> None:
-    """Fail at once where nobody listens: Ray itself tries for minutes."""
+    """Fail immediately if nothing listens: Ray itself retries for minutes."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if colon and port.isdecimal():
         create_connection((host.strip("[]"), int(port)), KNOCK_TIMEOUT_S).close()

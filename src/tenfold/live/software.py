@@ -1,7 +1,7 @@
-"""Versions of the software on this machine, without importing or starting any of it.
+"""Detect software versions on this machine without importing or starting the software.
 
-Commands are run as lists of arguments, never through a shell, and each for a few
-seconds at most; what is not there is an empty text.
+Commands are run as argument lists, never through a shell, with a timeout of a few seconds; missing
+software gives an empty string.
 """
 
 import platform
@@ -36,7 +36,7 @@ _VERSION = re.compile(r"\d+\.\d+[0-9A-Za-z.+~-]*")
 
 
 def os_name() -> str:
-    """Return the distribution and its version, as it calls itself."""
+    """Return the name and version of the distribution."""
     try:
         release = platform.freedesktop_os_release()
     except OSError:
@@ -68,7 +68,7 @@ def nccl_version() -> str:
 
 
 def nccl_in(folders: Iterable[Path]) -> str:
-    """Return the version that the file behind `libnccl.so.2` carries in its name."""
+    """Return the version in the file name behind `libnccl.so.2`."""
     for folder in folders:
         library = folder / "libnccl.so.2"
         if library.exists():
@@ -93,7 +93,7 @@ def orchestrators() -> tuple[str, ...]:
 
 
 def frameworks() -> tuple[str, ...]:
-    """Return the frameworks installed beside Tenfold, each with its version."""
+    """Return the frameworks in Tenfold's environment, each with its version."""
     found = ((name, _package_version(name)) for name in FRAMEWORKS)
     return tuple(f"{name} {version}" for name, version in found if version)
 
@@ -107,7 +107,7 @@ def _versions(commands: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def _version_of(command: Sequence[str]) -> str | None:
-    """Return what a command says is its version; None where there is no such command."""
+    """Return the version that a command prints; None if there is no such command."""
     program = shutil.which(command[0])
     if program is None:
         return None

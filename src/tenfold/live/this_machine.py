@@ -1,7 +1,6 @@
-"""Find out what this machine is: CPUs, memory, GPUs and the software it runs.
+"""Discover this machine: CPUs, memory, GPUs and software.
 
-Nothing here may fail because something is missing: a machine without a GPU, a driver
-or a container runtime is a machine all the same, and a note says what was not found.
+Nothing here may fail because something is missing: notes say what was not found.
 """
 
 import platform
@@ -30,7 +29,7 @@ def discover_this_machine() -> Inventory:
     notes = list(gpus.notes)
     accelerator, count = _most(gpus.names)
     if count < len(gpus.names):
-        notes.append(f"other GPUs than {count} `{accelerator}` are left out of the pool")
+        notes.append(f"GPUs other than the {count} `{accelerator}` are not in the pool")
     name = platform.node().partition(".")[0] or "localhost"
     node = InventoryNode(
         name=name,
@@ -45,7 +44,7 @@ def discover_this_machine() -> Inventory:
 
 
 def _most(names: tuple[str, ...]) -> tuple[str | None, int]:
-    """Return the kind of GPU there is most of: a pool has one kind."""
+    """Return the most common GPU type: a pool has one type."""
     kinds = list(dict.fromkeys(names))
     if not kinds:
         return None, 0

@@ -1,4 +1,4 @@
-"""What is measured of attempts that run, and where the latest figures are kept."""
+"""Utilization samples of running attempts, and the latest values."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -11,7 +11,7 @@ from tenfold.model.units import Millis
 
 
 class AttemptUsage(Struct, frozen=True):
-    """One attempt and what it uses."""
+    """One attempt and its utilization."""
 
     job_id: JobId
     attempt: int
@@ -19,42 +19,42 @@ class AttemptUsage(Struct, frozen=True):
 
 
 class UsageSample(Struct, frozen=True):
-    """One look at everything: attempts that could be measured, and devices that answer."""
+    """One sample: attempts that could be measured, and devices that respond."""
 
     attempts: tuple[AttemptUsage, ...] = ()
     gpus: tuple[GpuUse, ...] = ()
 
 
 class Probe(Protocol):
-    """Measures. It may take its time: it is never asked by the loop."""
+    """Takes samples. It may be slow: the loop never calls it."""
 
     def measure(self, now_ms: Millis) -> UsageSample:
-        """Return what is used now, or was since the last look."""
+        """Return the utilization since the last sample."""
         ...
 
 
 class Usage:
-    """The latest look, for those who read; it is replaced as a whole."""
+    """The latest sample, for readers; it is replaced as a whole."""
 
     def __init__(self, node: str = "") -> None:
         self.node = node
-        """The node whose devices these are."""
+        """The node of these devices."""
         self.gpus: tuple[GpuUse, ...] = ()
         self.idle: Mapping[JobId, Millis] = {}
-        """Who idled at the last look, and since when: for listings, which must not wait."""
+        """Idle jobs at the last sample and since when, for listings, which must not block."""
         self._jobs: Mapping[JobId, JobUse] = {}
 
     def take(self, look: UsageSample) -> None:
-        """Keep a new look, and forget the one before."""
+        """Replace the sample."""
         self._jobs = {one.job_id: one.use for one in look.attempts}
         self.gpus = look.gpus
 
     def of(self, job_id: str) -> JobUse | None:
-        """Return what a job used at the last look; None where it was not measured."""
+        """Return the last utilization of a job; None if it was not measured."""
         return self._jobs.get(JobId(job_id))
 
     def by_measure(self) -> dict[str, int]:
-        """Return how many jobs were measured by each measure."""
+        """Return the number of jobs by measure."""
         found = {"gpu": 0, "cpu": 0}
         for use in self._jobs.values():
             found[use.measure] += 1

@@ -1,8 +1,8 @@
 """The live world: real time, real requests, real processes.
 
-It turns requests and sightings into facts and orders into launches, and decides nothing. What
-it keeps in memory it can build again from the fleet, the book and the executor's attempts, so
-a controller that was killed at any moment goes on where it was.
+It turns requests and observations into events and orders into launches, and decides nothing. Its
+memory can be rebuilt from the fleet, the registry and the executor's attempts, so a control plane
+that was killed at any point continues where it was.
 """
 
 from collections.abc import Mapping, Sequence
@@ -59,25 +59,25 @@ from tenfold.model.reason import JobRef, NodeRef, Reason, Text
 from tenfold.model.units import Millis
 
 MANUAL = "by-hand"
-"""The code of a cordon that a person ordered and gave a reason for."""
+"""Reason code of a cordon by a user who gave a reason."""
 NAMED_MOST = 5
-"""Unknown nodes that a refusal names; the others are counted."""
+"""Unknown nodes listed in a refusal; further ones are counted."""
 
 
 class Clock(Protocol):
-    """Time that never goes back."""
+    """Monotonic time."""
 
     def now_ms(self) -> Millis:
         """Return milliseconds since 1970."""
         ...
 
     def wait(self, descriptors: Sequence[int], timeout_ms: int | None) -> None:
-        """Return when one of these is readable, or after `timeout_ms`."""
+        """Return when a descriptor is readable, or after `timeout_ms`."""
         ...
 
 
 class LiveWorld:
-    """Everything a real fleet cannot decide: requests, processes, time."""
+    """Requests, processes and time of a real fleet."""
 
     def __init__(
         self,
@@ -97,26 +97,26 @@ class LiveWorld:
         self._node_tests = NodeTests(executor, view)
         self._cordons = FailureCordons(no_cordons, view)
         self._due: list[tuple[int, int, JobId]] = []
-        """Moments at which an attempt is to be looked at: (when, attempt, job)."""
+        """When to check an attempt: (time, attempt, job)."""
         self._answers: list[tuple[PendingRequest, Answer]] = []
-        """What to tell once the facts that were handed out last are on the disk."""
+        """Replies to send once the last returned events are on disk."""
         self._startup_events: list[Event] | None = self._adopted()
-        """What happened while nobody looked, until it is handed out."""
+        """Events since the last control plane stopped, until they are returned."""
 
     def test_nodes_with(
         self, node_tester: NodeTester, records: Mapping[NodeId, NodeRecord]
     ) -> None:
-        """Let nodes be tested; `records` tell how those that are here did before."""
+        """Enable node tests; `records` has earlier results."""
         self._node_tests.test_nodes_with(node_tester, records)
 
     def cordon_with(self, judge: CordonRule) -> None:
-        """Let nodes be cordoned that are to blame for what fails on them."""
+        """Enable cordons of nodes that keep failing jobs."""
         self._cordons = FailureCordons(judge, self._view)
 
     def wait(self, until_ms: Millis | None) -> tuple[Millis, Sequence[Event]] | None:
-        """Return the facts of the next moment, or nothing at `until_ms`; None at the end."""
+        """Return the next events, or none at `until_ms`; None at shutdown."""
         if self._startup_events is None:
-            # What was handed out before is recorded by now.
+            # The previously returned events are recorded by now.
             self._attempts.settle()
         while True:
             now_ms = self._clock.now_ms()
@@ -125,7 +125,7 @@ class LiveWorld:
                 return now_ms, events
             if self._inbox.is_closed:
                 return None
-            # Nothing is on its way to the disk: what a test rests on is recorded.
+            # Nothing is waiting to be written: what a test depends on is recorded.
             self._node_tests.begin(now_ms)
             if until_ms is not None and now_ms >= until_ms:
                 return now_ms, ()
@@ -134,19 +134,19 @@ class LiveWorld:
             self._clock.wait((self._inbox.fileno(), self._executor.fileno()), timeout_ms)
 
     def recorded(self) -> None:
-        """Tell those who wait that what they asked for is on the disk."""
+        """Reply to requests whose events are on disk."""
         answers, self._answers = self._answers, []
         for pending, answer in answers:
             pending.reply(answer)
 
     def failed(self, reason: Reason) -> None:
-        """Tell those who wait that it is not known whether the disk has what they asked for."""
+        """Reply to requests that it is unknown whether their events are on disk."""
         answers, self._answers = self._answers, []
         for pending, _ in answers:
             pending.reply(Answer(refused=reason))
 
     def carry_out(self, actions: Sequence[Action], now_ms: Millis) -> Sequence[Event]:
-        """Hand orders to the executor; most outcomes come with `wait`. A promise is no work."""
+        """Pass orders to the executor; most outcomes come with `wait`. Reservations need none."""
         outcomes: list[Event] = []
         for action in actions:
             if type(action) is StartJob:
@@ -199,7 +199,7 @@ class LiveWorld:
                 if made:
                     self._answers.append((pending, Answer()))
                 else:
-                    # Nothing is to be written, so nothing is to be waited for.
+                    # No events, so there is no commit to wait for.
                     pending.reply(Answer())
             case NodeBatch(requests):
                 self._answers.append((pending, self._for_nodes(requests, now_ms, events)))
@@ -262,7 +262,7 @@ class LiveWorld:
         now_ms: Millis,
         events: list[Event],
     ) -> Answer:
-        """Do what is asked of each node; nothing is done where one of them cannot be."""
+        """Apply a request to each node, or to none if one is impossible."""
         unknown = tuple(NodeRef(one.node) for one in requests if one.node not in self._view.nodes)
         if unknown:
             return Answer(refused=Reason("no-such-node", {"nodes": unknown}))
@@ -354,7 +354,7 @@ class LiveWorld:
         heappush(self._due, (at_ms, active.attempt, active.job.id))
 
     def _run_due(self, now_ms: Millis) -> None:
-        """Launch what was put off, and stop what has run for too long."""
+        """Launch delayed attempts, and stop those past their time limit."""
         while self._due and self._due[0][0] <= now_ms:
             _, attempt, job_id = heappop(self._due)
             active = self._attempts.get(job_id)

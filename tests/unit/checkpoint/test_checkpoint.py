@@ -162,7 +162,7 @@ def test_a_full_disk_leaves_the_old_ones_and_says_so():
     disk = ForgetfulDisk()
     saved(disk, range(2))
     disk.room = 300
-    with pytest.raises(CheckpointError, match="no room for a checkpoint") as caught:
+    with pytest.raises(CheckpointError, match="disk full while writing") as caught:
         saved(disk, range(2, 3))
     assert caught.value.code == "checkpoint-disk-full"
     assert [one.state for one in verify(FOLDER, files=disk)] == ["valid", "valid"]

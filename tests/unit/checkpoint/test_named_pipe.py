@@ -13,7 +13,7 @@ from tenfold.checkpoint.sealed import read_all
 
 def test_a_named_pipe_is_no_record(tmp_path: Path):
     os.mkfifo(tmp_path / "record")
-    with pytest.raises(Damaged, match="no plain file"):
+    with pytest.raises(Damaged, match="not a regular file"):
         read_all(DISK, tmp_path / "record")
 
 

@@ -42,7 +42,7 @@ def test_the_environment_says_where_and_how_often(tmp_path: Path, monkeypatch):
 @pytest.mark.parametrize("stated", ["often", "-1", "nan"])
 def test_a_time_that_is_none_is_refused(tmp_path: Path, monkeypatch, stated: str):
     monkeypatch.setenv("TENFOLD_CHECKPOINT_EVERY_S", stated)
-    with pytest.raises(CheckpointError, match=f"`{stated}` is no number") as caught:
+    with pytest.raises(CheckpointError, match=f"`{stated}` is not a number") as caught:
         Saver(tmp_path)
     assert caught.value.code == "checkpoint-wrong-argument"
 
@@ -116,4 +116,4 @@ def test_a_beat_that_cannot_be_written_stops_nobody(tmp_path: Path, monkeypatch,
     with Saver(tmp_path / "run") as saver:
         saver.beat(1)
         saver.beat(2)
-    assert len([one for one in caplog.records if "no heartbeat" in one.message]) == 1
+    assert len([one for one in caplog.records if "cannot write heartbeat" in one.message]) == 1

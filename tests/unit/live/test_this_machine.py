@@ -53,7 +53,7 @@ def test_gpus_of_this_machine_become_a_pool(monkeypatch: pytest.MonkeyPatch, tmp
     assert isinstance(imported.summary, ImportSummary)
     assert imported.summary.software[0].software.driver == "550.54.15"
     assert imported.summary.software[0].software.cuda == "12.4"
-    assert any("other GPUs than 8" in note for note in imported.notes)
+    assert any("GPUs other than the 8" in note for note in imported.notes)
     [pool] = load_fleet(out).pools
     assert (pool.accelerator, pool.gpus, pool.nodes) == ("H100-80G-SXM", 8, 1)
 
@@ -62,7 +62,7 @@ def test_a_gpu_that_is_lost_is_noted_and_the_others_stay(monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "pynvml", fake_nvml("A", "A", broken=1))
     gpus = read_gpus()
     assert gpus.names == ("A",)
-    assert gpus.notes == ("GPU 1 does not answer and is left out: GPU is lost",)
+    assert gpus.notes == ("GPU 1 does not respond and was skipped: GPU is lost",)
 
 
 def test_without_the_binding_a_note_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch):
@@ -78,7 +78,7 @@ def test_a_driver_that_does_not_start_is_a_note(monkeypatch: pytest.MonkeyPatch)
     broken = fake_nvml()
     broken.nvmlInit = fail
     monkeypatch.setitem(sys.modules, "pynvml", broken)
-    assert read_gpus().notes == ("no NVIDIA GPU was found: Driver Not Loaded",)
+    assert read_gpus().notes == ("no NVIDIA GPU found: Driver Not Loaded",)
 
 
 def test_versions_come_from_what_a_command_prints(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

@@ -1,7 +1,7 @@
-"""The executor of this machine: orders to the spawner, and what its folders say as sightings.
+"""The local executor: sends orders to the spawner, and reads attempt folders as observations.
 
-The folders are the truth and the spawner's notes only hurry. So after every new connection
-all unsettled attempts are read, and what was not told before is told then.
+The folders are authoritative; the spawner's notes only save time. After every new connection all
+unsettled attempts are read, and anything new is reported.
 """
 
 import os
@@ -44,7 +44,7 @@ TRANSIENT = ("cannot-write", "earlier-attempt-lives", "node-is-lost")
 
 
 class LocalExecutor:
-    """Runs gangs as processes of this machine. `close` leaves them running."""
+    """Runs gangs as processes on this machine. `close` leaves them running."""
 
     def __init__(
         self,
@@ -73,15 +73,15 @@ class LocalExecutor:
 
     @property
     def limits(self) -> str:
-        """How limits are enforced here: `cgroup-v2`, `cgroup-v1` or `prlimit`."""
+        """How limits are enforced: `cgroup-v2`, `cgroup-v1` or `prlimit`."""
         return self.link.limits
 
     def fileno(self) -> int:
-        """Return a descriptor that is readable while `observations` has something to do."""
+        """Return a descriptor that is readable while `observations` has something to return."""
         return self.link.fileno()
 
     def start(self, launch: Launch) -> None:
-        """Order a start. The same attempt ordered twice starts once."""
+        """Order a start. Repeating an order for the same attempt has no effect."""
         runtime, reason = why_refused(launch, self._inherited["PATH"])
         user = None
         if reason is None:
@@ -105,31 +105,31 @@ class LocalExecutor:
         os.eventfd_write(self._wake, 1)
 
     def stop(self, job_id: JobId, attempt: int, grace_ms: Millis) -> None:
-        """Give notice to every member, and end whatever is left after `grace_ms`."""
+        """Send SIGTERM to all members, and kill what is left after `grace_ms`."""
         stop: StopLine = {"grace_ms": grace_ms, "cause": "stopped", "sentence": "it was stopped"}
         self.link.send({"order": 0, "do": "stop", "job": job_id, "attempt": attempt, "stop": stop})
 
     def lose_node(self, node: NodeId) -> None:
-        """Take a node to be lost: what runs there is killed, and starts there are refused."""
+        """Mark a node as lost: its processes are killed, and starts there are refused."""
         self.link.send({"order": 0, "do": "lose-node", "node": node})
 
     def restore_node(self, node: NodeId) -> None:
-        """Take a lost node to be back."""
+        """Mark a lost node as back."""
         self.link.send({"order": 0, "do": "restore-node", "node": node})
 
     def stop_spawner(self) -> None:
-        """Ask the spawner to leave; jobs go on, and the next order starts another."""
+        """Ask the spawner to exit; jobs continue, and the next order starts another one."""
         self.link.send({"order": 0, "do": "leave"})
 
     def observations(self) -> list[Observation]:
-        """Return what was seen since the last call, in order, without waiting."""
+        """Return new observations in order, without waiting."""
         notes = self.link.receive()
         with suppress(BlockingIOError):
             os.eventfd_read(self._wake)
         found: list[Observation] = list(self._refused)
         self._refused.clear()
         if self._connection_read != self.link.connections:
-            # What the spawner before said may have been lost with it.
+            # Notes of the previous spawner may have been lost with it.
             self._connection_read = self.link.connections
             found += self._lost_nodes()
             for folder in self.home.unsettled():
@@ -139,7 +139,7 @@ class LocalExecutor:
         return found
 
     def attempts(self) -> list[AttemptState]:
-        """Return every attempt that is not settled; what it tells is not sighted again."""
+        """Return every unsettled attempt; what it contains is not reported again."""
         states: list[AttemptState] = []
         for folder in self.home.unsettled():
             state = state_of(folder)
@@ -150,7 +150,7 @@ class LocalExecutor:
         return states
 
     def settle(self, attempts: Sequence[tuple[JobId, int]]) -> None:
-        """Leave these out of `attempts` from now on: their ends stand in the journal."""
+        """Remove these from `attempts`: their ends are in the journal."""
         for job_id, number in attempts:
             folder = self.home.attempt(job_id, number)
             if not folder.is_locked() and folder.end() is not None:
@@ -160,7 +160,7 @@ class LocalExecutor:
     def logs(
         self, job_id: JobId, attempt: int, member: int, bytes_most: int = LOG_TAIL_BYTES
     ) -> MemberLog:
-        """Return the end of what a member wrote; empty where it wrote nothing."""
+        """Return the tail of a member's log; empty if it wrote nothing."""
         folder = self.home.attempt(job_id, attempt)
         paths = logs.segments(folder.path, member)
         kept = sum(os.path.getsize(path) for path in paths if os.path.exists(path))
@@ -172,7 +172,7 @@ class LocalExecutor:
         )
 
     def close(self) -> None:
-        """Let go of the spawner. What runs goes on."""
+        """Disconnect from the spawner. Running jobs continue."""
         if self._wake >= 0:
             self.link.close()
             os.close(self._wake)
@@ -199,7 +199,7 @@ class LocalExecutor:
         return self._unreported(folder)
 
     def _lost_nodes(self) -> list[Observation]:
-        """Return what the state folder says of nodes and was not told yet."""
+        """Return unreported changes of lost nodes."""
         lost = [NodeId(node) for node in self.home.nodes_lost()]
         at_ms = Millis(now_ms())
         found = [one for node in lost for one in self._node(node, at_ms, lost=True)]
@@ -217,7 +217,7 @@ class LocalExecutor:
         return [NodeReachable(at_ms, node)]
 
     def _unreported(self, folder: AttemptFolder) -> list[Observation]:
-        """Return what a folder says and was not told yet."""
+        """Return what a folder contains and was not reported yet."""
         held = folder.is_locked()
         end = None if held else folder.end()
         if end is not None:
@@ -231,7 +231,7 @@ class LocalExecutor:
         return [AttemptStarted(at_ms, JobId(folder.job), folder.number)]
 
     def _ended(self, folder: AttemptFolder, end: EndLine) -> list[Observation]:
-        """An end whose start was not told tells it first."""
+        """Report an end, and its start first if that was not reported."""
         started_ms = end["started_ms"]
         found = [] if started_ms is None else self._started(folder, Millis(started_ms))
         if self._mark_reported(folder, "ended"):
@@ -239,7 +239,7 @@ class LocalExecutor:
         return found
 
     def _mark_reported(self, folder: AttemptFolder, phase: str) -> bool:
-        """Note that a phase is told; False where it, or a later one, was told before."""
+        """Record that a phase was reported; False if it, or a later one, already was."""
         key = (folder.job, folder.number)
         reported = self._reported.get(key, "")
         if reported in (phase, "ended"):
@@ -249,7 +249,7 @@ class LocalExecutor:
 
 
 def state_of(folder: AttemptFolder) -> AttemptState:
-    """Return what is known of an attempt. The lock is asked before the end is."""
+    """Return the state of an attempt. The lock is checked before the end."""
     held = folder.is_locked()
     end = None if held else folder.end()
     record = folder.record()
@@ -281,7 +281,7 @@ def state_of(folder: AttemptFolder) -> AttemptState:
 
 
 def end_observation(folder: AttemptFolder, end: EndLine) -> AttemptEnded | AttemptLost:
-    """Return an end file as a sighting."""
+    """Return an end file as an observation."""
     reason = _reason(end["reason"]) if end["reason"] else None
     at_ms, last_alive_ms = Millis(end["at_ms"]), end.get("died_ms")
     if end["how"] == "lost":

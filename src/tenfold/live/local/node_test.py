@@ -1,10 +1,9 @@
-"""Measure what a node can do, in about two seconds: run there, by itself, as a job would be.
+"""Measure the performance of a node in about two seconds, run there like a job.
 
-It runs under the limits that the node's jobs run under, so a machine that gives less than it
-declares is measured as it is. Every rate is the best of several tries: other work makes a try
-slower, and nothing makes one faster. A try is longer than the period in which the kernel deals
-out CPU time, lest a short burst pass for speed. It imports nothing of ours, so that any Python
-on the node runs it; the answer is the last line that it writes, as JSON.
+It runs under the limits of the node's jobs, so a machine that provides less than it declares is
+measured as it is. Every rate is the best of several tries: other load can only make a try slower. A
+try is longer than the kernel's CPU quota period, so a burst does not count. It imports nothing of
+Tenfold, so any Python on the node can run it; the result is its last line of output, as JSON.
 """
 
 import json
@@ -18,20 +17,20 @@ from time import perf_counter
 
 TRIES = 3
 TRY_S = 0.15
-"""One and a half of the kernel's periods for CPU quotas."""
+"""One and a half CPU quota periods of the kernel."""
 MOST_S = 60
-"""A test that takes longer is broken off: a disk that hangs is no disk to run on."""
+"""A longer test is aborted: the node may have a hanging disk."""
 BLOCK = bytes(range(256)) * 256
 SIDE = 384
-"""Matrices of this side fill no more than the cache of one core."""
+"""Matrices of this size fit in the cache of one core."""
 BUFFER_BYTES = 64 * 1024 * 1024
-"""Copied from one place to another: more than the caches of one core hold."""
+"""Larger than the caches of one core."""
 FILE_BYTES = 32 * 1024 * 1024
 PIECE_BYTES = 4 * 1024 * 1024
 SYNC_BYTES = 4_096
 FILE = "node-test.tmp"
 COMMAND = (sys.executable, "-I", os.path.abspath(__file__))
-"""How it is run: by the interpreter that runs the control plane."""
+"""Command line, with the interpreter of the control plane."""
 
 GPU_DEVICES = ("/dev/nvidia0", "/dev/kfd")
 
@@ -39,9 +38,9 @@ Measured = tuple[str, float, str]
 
 
 def main() -> None:
-    """Measure, and write what came of it."""
+    """Measure, and print the result."""
     signal.alarm(MOST_S)
-    # Each process computes on one core; how many there are is ours to say.
+    # One core per process; this program controls their number.
     os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
     figures: list[Measured] = []
     unmeasured: list[dict[str, object]] = []
@@ -63,7 +62,7 @@ def main() -> None:
 
 
 def rate(work: Callable[[], float], try_s: float = TRY_S, tries: int = TRIES) -> float:
-    """Return how much of something is done in a second, in the best of several tries."""
+    """Return the rate per second, the best of several tries."""
     best = 0.0
     for _ in range(tries):
         done, begun = 0.0, perf_counter()
@@ -106,7 +105,7 @@ def _multiplied() -> Callable[[], float]:
 
 
 def _on_all(cores: int) -> float:
-    """Return what all cores do together, each in a process of its own and all at once."""
+    """Return the combined rate of all cores, one process each."""
     reader, writer = os.pipe()
     children: list[int] = []
     for _ in range(cores):
@@ -121,7 +120,7 @@ def _on_all(cores: int) -> float:
     with os.fdopen(reader) as told:
         rates = [float(line) for line in told]
     if len(rates) != cores:
-        raise OSError(f"{cores - len(rates)} of {cores} cores gave no figure")
+        raise OSError(f"{cores - len(rates)} of {cores} cores gave no result")
     return sum(rates)
 
 
@@ -134,7 +133,7 @@ def _memory() -> list[Measured]:
         # Every byte is read once and written once.
         return 2 * BUFFER_BYTES / 1e9
 
-    # The first try finds pages that the kernel has not given yet, and is never the best.
+    # The first try faults in pages, so it is never the best.
     return [("memory-copy", rate(copied), "GB/s")]
 
 
@@ -162,7 +161,7 @@ def _written(file: int, piece: bytes) -> float:
 
 
 def _read(file: int) -> float:
-    """Read back what was written; from the disk where the kernel lets go of its copy."""
+    """Read back what was written; from the disk if the kernel drops its cached copy."""
     os.posix_fadvise(file, 0, FILE_BYTES, os.POSIX_FADV_DONTNEED)
     begun = perf_counter()
     for at in range(0, FILE_BYTES, PIECE_BYTES):

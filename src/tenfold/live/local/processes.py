@@ -1,7 +1,8 @@
-"""Processes as Linux shows them: who descends from whom, who carries an attempt, and their end.
+"""Linux processes: descendants, attempt marks, signals and reaping.
 
-A supervisor is a subreaper: what a member leaves behind becomes its child, whatever session
-it fled to. So an attempt is over when its supervisor has no child left, which costs one call.
+A supervisor is a subreaper: orphans of a member become its children, whatever session they are in.
+An attempt has therefore ended when its supervisor has no children left, which takes one system call
+to check.
 """
 
 import ctypes
@@ -15,7 +16,7 @@ _prctl_call = ctypes.CDLL(None, use_errno=True).prctl
 
 
 def become_subreaper() -> None:
-    """Make orphans among the descendants children of this process."""
+    """Make orphaned descendants children of this process."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
@@ -25,25 +26,25 @@ def die_with_parent() -> None:
 
 
 def kill(pid: int) -> None:
-    """Kill a process that may be gone by now."""
+    """Kill a process that may already be gone."""
     with suppress(ProcessLookupError, PermissionError):
         os.kill(pid, signal.SIGKILL)
 
 
 def notify(pid: int, number: int) -> None:
-    """Send a signal to a process that may be gone by now."""
+    """Send a signal to a process that may already be gone."""
     with suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
 
 
 def notify_group(pid: int, number: int) -> None:
-    """Send a signal to the process group that a member leads."""
+    """Send a signal to the process group of a member."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, number)
 
 
 def descendants(pid: int) -> list[int]:
-    """Return the processes below one, nearest first."""
+    """Return the descendants of a process, nearest first."""
     children: dict[int, list[int]] = {}
     for other in _all():
         parent = _parent(other)
@@ -61,12 +62,12 @@ def children(pid: int) -> list[int]:
 
 
 def processes_with_mark(mark: bytes) -> list[int]:
-    """Return the processes whose environment holds the mark at the start of a variable."""
+    """Return the processes whose environment has a variable that starts with the mark."""
     return [pid for pid in _all() if has_mark(pid, mark)]
 
 
 def has_mark(pid: int, mark: bytes) -> bool:
-    """Tell whether the environment of a process holds the mark at the start of a variable."""
+    """Return whether a process's environment has a variable that starts with the mark."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             return b"\0" + mark in b"\0" + file.read()
@@ -75,7 +76,7 @@ def has_mark(pid: int, mark: bytes) -> bool:
 
 
 def leads_pid_namespace(pid: int) -> bool:
-    """Tell whether a process is the first of a process space that is not this one's."""
+    """Return whether a process is the first of another PID namespace."""
     try:
         with open(f"/proc/{pid}/status", "rb") as file:
             [numbers] = [line for line in file if line.startswith(b"NSpid:")]
@@ -85,7 +86,7 @@ def leads_pid_namespace(pid: int) -> bool:
 
 
 def reap() -> list[tuple[int, int]] | None:
-    """Return (pid, status) of children that ended; None once there is no child at all."""
+    """Return (pid, status) of exited children; None if there are no children at all."""
     ended: list[tuple[int, int]] = []
     while True:
         try:
@@ -98,7 +99,7 @@ def reap() -> list[tuple[int, int]] | None:
 
 
 def end_descendants() -> None:
-    """Kill everything below this process, and return when nothing is left of it."""
+    """Kill all descendants, and return when none is left."""
     while True:
         try:
             pid, _ = os.waitpid(-1, os.WNOHANG)
@@ -107,7 +108,7 @@ def end_descendants() -> None:
         if pid == 0:
             for one in descendants(os.getpid()):
                 kill(one)
-            # Every child was killed, so one will end; its own children then become ours.
+            # Every child was killed, so one will exit; its children then become ours.
             os.waitpid(-1, 0)
 
 
@@ -127,5 +128,5 @@ def _parent(pid: int) -> int | None:
             text = file.read()
     except OSError:
         return None
-    # The name stands in brackets and may hold brackets and spaces itself.
+    # The name is in parentheses and may contain parentheses and spaces.
     return int(text.rpartition(b")")[2].split()[1])

@@ -1,9 +1,9 @@
-"""One process per attempt: starts the members, waits for them, ends them, records the end.
+"""The supervisor: one process per attempt that starts, watches and stops its members.
 
-It is a fork of the spawner and outlives it. Once an attempt has ended by itself, the spawner
-may give it another, one at a time. The gang stands or falls together: the first
-member that fails ends the others, and its exit is the exit of the attempt. Whatever a member
-leaves behind is killed once all of them have ended.
+It is a fork of the spawner and outlives it. Once an attempt has ended by itself, the spawner may
+give it another, one at a time. A gang starts and ends together: the first member that fails stops
+the others, and its exit is that of the attempt. Whatever members leave behind is killed once all of
+them have exited.
 """
 
 import os
@@ -52,16 +52,16 @@ from tenfold.live.local.spawner.wire import EndLine, ReasonLine, StartedLine, li
 KILL_AGAIN_MS = 200
 RESEND_MS = 100
 WAIT_MS_MOST = 3_600_000
-"""The kernel counts to 24 days; a grace may be longer."""
+"""The kernel's limit is 24 days; a grace period may be longer."""
 ATTEMPTS_MOST = 1_000
-"""After so many a fresh fork is better: nothing here collects garbage."""
+"""After this many, a fresh fork is better: garbage collection is off."""
 UMASK_OWN = 0o077
 
 
 def supervise(
     folder: AttemptFolder, lock: int, limits: ResourceLimits, channel: SpawnerChannel | None = None
 ) -> None:
-    """Carry an attempt to its end, and then those that come by `channel`, as a fresh fork."""
+    """Run an attempt to its end, and then those that come over `channel`, as a fresh fork."""
     become_subreaper()
     signals = _open_signal_pipe()
     for _ in range(ATTEMPTS_MOST):
@@ -111,7 +111,7 @@ class _Supervisor:
         self._kill_at_ms: int | None = None
         self._stopping = False
         self._notified_inside: list[int] | None = None
-        """Who leads a container and was given notice; None where nobody waits for it."""
+        """First processes of containers that were signalled; None if no stop is pending inside."""
         self._how = "exited"
         self._reason: ReasonLine | None = None
         self._first: tuple[int, int] | None = None
@@ -120,11 +120,11 @@ class _Supervisor:
 
     @property
     def is_reusable(self) -> bool:
-        """Whether nobody had to be told anything: then nothing of the attempt is left here."""
+        """Whether nothing was signalled: then nothing of the attempt is left here."""
         return self._reason is None and not self._stopping
 
     def run(self) -> EndLine:
-        """Return how the attempt ended, when nothing of it is left."""
+        """Return how the attempt ended, when none of its processes is left."""
         try:
             self._read_stop()
             if not self._stopping:
@@ -135,7 +135,7 @@ class _Supervisor:
         except OSError as error:
             self._how = "start-failed" if self._started_ms is None else self._how
             where = f" `{error.filename}`" if error.filename else ""
-            sentence = f"it cannot be started: {error.strerror or error}{where}"
+            sentence = f"cannot start: {error.strerror or error}{where}"
             self._reason = {"code": "start-failed", "sentence": sentence}
         if is_podman(self.launch["runtime"]) and (self._first is None or self._first[1] >= 0):
             wait_for_cleanup()
@@ -170,7 +170,7 @@ class _Supervisor:
         self._heartbeats = Heartbeats(
             folder.path, len(members), launch["silent_ms_most"], _monotonic_ms()
         )
-        # Ends when every member runs its command, for that closes the pipe.
+        # Ends when every member runs its command, because exec closes the pipe.
         complaints = b""
         while chunk := os.read(failed, 4_096):
             complaints += chunk
@@ -186,7 +186,7 @@ class _Supervisor:
             "limits": self.group.kind,
         }
         with suppress(OSError):
-            # A full disk: the end will say when it started.
+            # Disk full: the end will have the start time.
             add_to_record(self._lock, {"started": started})
         self._notes.send(
             {
@@ -214,7 +214,7 @@ class _Supervisor:
             command, environment, user = member
         reader, writer = open_pipe()
         if user is not None:
-            # So that a member may open its output by name, as `/dev/stdout`.
+            # So that a member can open its output by name, as `/dev/stdout`.
             os.fchown(writer, user["uid"], user["gid"])
         pid = start_member(
             command,
@@ -231,7 +231,7 @@ class _Supervisor:
         self._poll.register(reader, select.POLLIN)
 
     def _poll_once(self) -> None:
-        """Wait for the next thing and deal with it."""
+        """Wait for the next event and handle it."""
         for ready, _ in self._poll.poll(self._wait_ms()):
             if ready == self._signals:
                 self._on_signals(os.read(self._signals, 256))
@@ -261,12 +261,13 @@ class _Supervisor:
         if signal.SIGUSR1 in numbers:
             self._read_stop()
         if signal.SIGUSR2 in numbers:
-            # The disk was too full to say more.
+            # The disk was too full for a stop request.
             reason: ReasonLine = {"code": "stopped", "sentence": "it was stopped"}
             self._begin_stop(self.launch["grace_ms"], "stopped", reason)
         if signal.SIGTERM in numbers or signal.SIGINT in numbers:
-            # Nobody of ours sends these: the machine goes down, and the job is to start again.
-            reason = {"code": "supervisor-told", "sentence": "the supervisor was told to end"}
+            # Tenfold does not send these: the machine is shutting down, and the job will start
+            # again.
+            reason = {"code": "supervisor-told", "sentence": "the supervisor was terminated"}
             self._begin_stop(self.launch["grace_ms"], "lost", reason)
         for pid, status in reap() or []:
             rank = self._ranks.pop(pid, None)
@@ -289,12 +290,13 @@ class _Supervisor:
             self._begin_stop(stop["grace_ms"], how, reason)
 
     def _begin_stop(self, grace_ms: int, how: str, reason: ReasonLine | None) -> None:
-        """Tell every member to end; a later notice may only hurry. The first cause stands."""
+        """Stop all members; a later call can only shorten the grace period. The first reason is
+        kept."""
         if not self._stopping:
             self._how, self._reason = how, reason
             self._stopping = True
             if grace_ms > 0 and is_podman(self.launch["runtime"]):
-                # podman passes notice on only once it is ready to, and dies of it before.
+                # podman forwards signals only once it is ready, and dies from earlier ones.
                 self._notified_inside = []
                 self._notify_inside(self._notified_inside)
             elif grace_ms > 0:
@@ -305,7 +307,7 @@ class _Supervisor:
             self._kill_at_ms = kill_at_ms
 
     def _notify_inside(self, notified: list[int]) -> None:
-        """Give notice to commands inside; one that starts only now is told a little later."""
+        """Signal the commands in containers; those still starting are signalled later."""
         for pid in container_inits(self.folder.path):
             if pid not in notified:
                 notified.append(pid)
@@ -314,11 +316,11 @@ class _Supervisor:
             self._notified_inside = None
 
     def _on_hang(self, rank: int, silence_ms: int) -> None:
-        """End a gang one of whose members is stuck, stopped by a signal, or waits for ever."""
-        # The others are killed at the same stroke: who ends first must not be left to chance.
+        """Kill a gang with a member that hangs."""
+        # All are killed at once, so the first failure is not random.
         self._first = self._first or (rank, -signal.SIGKILL)
         self._died_ms = now_ms() - silence_ms
-        sentence = f"member {rank} gave no sign of life for too long"
+        sentence = f"member {rank} sent no heartbeat for too long"
         self._begin_stop(0, "silent", {"code": "silent", "sentence": sentence})
 
     def _fail(self, sentence: str) -> None:
@@ -338,10 +340,10 @@ class _Supervisor:
     def _end(self) -> EndLine:
         member, code = self._first or (None, None if self._how == "start-failed" else 0)
         if self._how == "exited" and code and self.group.ran_out_of_memory():
-            # Whoever the kernel killed need not be who ends the job: a shell passes it on.
+            # The killed process need not be the member: a shell passes the failure on.
             self._how = "out-of-memory"
             memory_mib = sum(one["memory_mib"] for one in self.launch["members"])
-            sentence = f"the job used more than the {memory_mib} MiB that it asked for"
+            sentence = f"the job exceeded its memory request of {memory_mib:,} MiB"
             self._reason = {"code": "out-of-memory", "sentence": sentence}
         elif self._how == "exited" and member is not None and code is not None:
             self._reason = runtime_failure(self.launch, self.folder.path, member, code)
@@ -372,7 +374,7 @@ def _end_note(folder: AttemptFolder, end: EndLine) -> bytes:
 
 
 def _open_signal_pipe() -> int:
-    """Return a pipe that tells which signals came. The spawner's fork holds them back so far."""
+    """Return a pipe of received signals. They are still blocked by the fork."""
     reader, writer = open_pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
@@ -380,7 +382,7 @@ def _open_signal_pipe() -> int:
 
 
 def _total(amounts: list[int]) -> int:
-    """Return what a gang may use; one member without a limit leaves all of it without."""
+    """Return the limit of a gang; one member without a limit means none."""
     return sum(amounts) if all(amounts) else 0
 
 

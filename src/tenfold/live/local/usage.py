@@ -1,7 +1,7 @@
-"""Measure what runs on this machine: GPUs by their driver, CPU time by the process table.
+"""Measure utilization on this machine: GPUs by the driver, CPU time by the process table.
 
-One pass over all processes serves every attempt, and a record is read once: with a thousand
-attempts a look takes a fraction of a second, every 15 s, beside the loop.
+One pass over all processes covers every attempt, and a record is read once: with a thousand
+attempts a sample takes a fraction of a second, every 15 s, outside the loop.
 """
 
 import os
@@ -21,7 +21,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class _Known(Struct, frozen=True):
-    """What the record of an attempt says."""
+    """What is known from the record of an attempt."""
 
     supervisor: int
     gpus: tuple[int, ...]
@@ -30,24 +30,24 @@ class _Known(Struct, frozen=True):
 class _Process(Struct, frozen=True):
     parent: int
     own: int
-    """Clock ticks of its own."""
+    """Its own clock ticks."""
     reaped: int
-    """Those of children that ended and were waited for."""
+    """Clock ticks of reaped children."""
 
 
 class LocalProbe:
-    """Measures the attempts of one state folder; used by one thread."""
+    """Measures the attempts of one state directory; used by one thread."""
 
     def __init__(self, home: str, gpus: Reader | None = None) -> None:
-        """Without `gpus`, devices are only numbers and CPU time stands in for their use."""
+        """Without `gpus`, devices are virtual and CPU time is used instead."""
         self._home = ExecutorDir(home)
         self._read_gpus = gpus
         self._known: dict[Key, _Known] = {}
         self._ticks: dict[Key, tuple[Millis, int]] = {}
-        """When an attempt was looked at last, and the ticks that it had used by then."""
+        """Time of the last sample of an attempt, and its clock ticks then."""
 
     def measure(self, now_ms: Millis) -> UsageSample:
-        """Return what every attempt that runs has used since the last look."""
+        """Return the utilization of every running attempt since the last sample."""
         self._known = self._running()
         gpus = [] if self._read_gpus is None else self._read_gpus()
         devices = {one.number: one for one in gpus}
@@ -80,14 +80,14 @@ class LocalProbe:
 
 
 def processes() -> dict[int, _Process]:
-    """Return every process with its parent and its CPU time."""
+    """Return every process with its parent and CPU time."""
     found: dict[int, _Process] = {}
     for name in os.listdir("/proc"):
         if not name.isdecimal():
             continue
         try:
             with open(f"/proc/{name}/stat", "rb") as file:
-                # The name stands in brackets and may hold brackets and spaces itself.
+                # The name is in parentheses and may contain parentheses and spaces.
                 words = file.read().rpartition(b")")[2].split()
         except OSError:
             continue
@@ -97,10 +97,10 @@ def processes() -> dict[int, _Process]:
 
 
 def ticks_below(roots: Mapping[int, Key], table: Mapping[int, _Process]) -> dict[Key, int]:
-    """Return the CPU time of all processes below each root, with that of their dead.
+    """Return the CPU time of all descendants of each root, including reaped ones.
 
-    A root's own time is not counted, only that of children that it waited for: it is a
-    supervisor, and what it waited for are members and what they left behind.
+    A root's own time is not counted, only that of its reaped children: it is a supervisor, and
+    those are members and their leftovers.
     """
     found = {key: table[pid].reaped for pid, key in roots.items() if pid in table}
     owner: dict[int, Key | None] = {0: None, 1: None}
@@ -122,7 +122,7 @@ def ticks_below(roots: Mapping[int, Key], table: Mapping[int, _Process]) -> dict
 def _gpu_use(
     numbers: Sequence[int], devices: Mapping[int, GpuUse], now_ms: Millis
 ) -> JobUse | None:
-    """Return the use of some devices; None where one of them does not answer."""
+    """Return the utilization of some devices; None if one does not respond."""
     if any(number not in devices for number in numbers):
         return None
     held = [devices[number] for number in dict.fromkeys(numbers)]
@@ -136,7 +136,7 @@ def _gpu_use(
 
 
 def _cpu_use(before: tuple[Millis, int] | None, ticks: int | None, now_ms: Millis) -> JobUse | None:
-    """Return the CPU time since the last look; None at the first, and where nothing is left."""
+    """Return the CPU time since the last sample; None for the first, or if no process is left."""
     if before is None or ticks is None or now_ms <= before[0]:
         return None
     spent_ms = max(0, ticks - before[1]) * SECOND // _TICKS

@@ -138,6 +138,6 @@ def test_a_recorded_run_says_which_keys_had_no_part_in_its_answer(
         assert main(["job", "submit", str(file), *asked]) == 0
         out, err = capsys.readouterr()
         answers.append(json.loads(out))
-        unused = "`command`, `checkpoint.dir` had no part in the answer"
-        assert err == (f"note: a recorded run runs nothing: {unused}\n" if more else "")
+        unused = "`command`, `checkpoint.dir`"
+        assert err == (f"note: ignored on a recorded run: {unused}\n" if more else "")
     assert answers[0] == answers[1]

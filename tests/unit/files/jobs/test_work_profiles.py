@@ -168,7 +168,7 @@ def test_reading_and_saving_need_a_tier():
 
 
 def test_a_row_that_cannot_be_is_refused():
-    with pytest.raises(InputError, match="do not divide"):
+    with pytest.raises(InputError, match="is not a multiple of"):
         train_traffic(row(gpus=7, tp=2), CATALOGUE)
 
 

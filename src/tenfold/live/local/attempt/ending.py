@@ -1,7 +1,7 @@
-"""Write the end of an attempt, however long the disk refuses it.
+"""Write the end of an attempt, retrying for as long as the disk refuses it.
 
-Until the end is written the lock is kept: to everybody else the attempt is still under way,
-and its node is not given to another. That is safe, and it is said aloud.
+The lock is kept until the end is written: to everyone else the attempt is still active, and its
+node is not reassigned. A warning is reported.
 """
 
 import os
@@ -26,7 +26,7 @@ def end_line(
     reason: ReasonLine | None = None,
     log_bytes_dropped: int = 0,
 ) -> EndLine:
-    """Return an end as of now; a negative code is the signal that ended the member."""
+    """Return an end at the current time; a negative code is a signal."""
     return {
         "at_ms": now_ms(),
         "started_ms": started_ms,
@@ -45,7 +45,7 @@ def write_end(
     notes: NoteWriter,
     wait: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Return when the end is on the disk. Trouble is told once for every kind of it."""
+    """Return when the end is on disk. Each kind of error is reported once."""
     retry_s = RETRY_S_FIRST
     reported: int | None = None
     while True:
@@ -72,4 +72,4 @@ def write_end(
 
 def _sentence(error: OSError) -> str:
     why = os.strerror(error.errno) if error.errno else str(error)
-    return f"the attempt is over, but its end cannot be written: {why}; it is tried again"
+    return f"the attempt ended, but its result cannot be written: {why}; retrying"

@@ -1,7 +1,7 @@
-"""The environment of a member: how it finds its gang, its devices and its checkpoints.
+"""The environment of a member: its gang, devices and checkpoints.
 
-Nothing is passed on from the controller but what `INHERITED` names: its tokens are no business
-of a job. What Tenfold sets comes last, so that a job file cannot take another's identity.
+Only the variables in `INHERITED` are passed on from the control plane: jobs must not see its
+tokens. Tenfold's variables are set last, so a job file cannot impersonate another job.
 """
 
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ from tenfold.live.local.spawner.wire import LaunchLine
 INHERITED = ("PATH", "LANG", "TZ")
 PATH_DEFAULT = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 ADDRESS = "127.0.0.1"
-"""All members lie on this machine."""
+"""All members are on this machine."""
 
 
 def inherited(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what a job gets of the controller's own environment."""
+    """Return the variables a job inherits from the control plane."""
     kept = {name: environment[name] for name in INHERITED if name in environment}
     return {"PATH": PATH_DEFAULT, **kept}
 
@@ -37,19 +37,19 @@ def member_environment(
 
 
 def attempt_mark(attempt_folder: str) -> bytes:
-    """Return what the environment of every process of an attempt holds, and no other's."""
+    """Return the bytes that mark the environment of every process of an attempt, and no other."""
     return f"TENFOLD_HEARTBEAT={attempt_folder}/".encode()
 
 
 def _named(launch: LaunchLine) -> dict[str, str]:
-    """Name a user that no account stands for: programs ask, and some fail without an answer."""
+    """Name a user without an account: some programs fail without a user name."""
     if "user" not in launch:
         return {}
     return {"USER": launch["user"]["name"], "LOGNAME": launch["user"]["name"]}
 
 
 def _rendezvous(launch: LaunchLine, rank: int, port: int) -> dict[str, str]:
-    """What torch reads, and what `torchrun` takes as defaults of its options (PET_*)."""
+    """Variables for torch, and defaults for `torchrun` options (PET_*)."""
     nodes = len(launch["members"])
     gpus = launch["members"][rank]["gpus"]
     values = {
@@ -61,12 +61,12 @@ def _rendezvous(launch: LaunchLine, rank: int, port: int) -> dict[str, str]:
         "PET_MASTER_ADDR": ADDRESS,
         "PET_MASTER_PORT": str(port),
         "PET_NPROC_PER_NODE": str(max(len(gpus), 1)),
-        # The order that the driver's own tools use: what is measured there is what a job gets.
+        # The order of the driver's tools: measured GPUs are then the job's GPUs.
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         "CUDA_VISIBLE_DEVICES": ",".join(str(gpu) for gpu in gpus),
     }
     if all(len(member["gpus"]) <= 1 for member in launch["members"]):
-        # One process per node is then the whole gang, and needs no launcher to number it.
+        # With one process per node, the gang needs no launcher to assign ranks.
         values |= {"RANK": str(rank), "WORLD_SIZE": str(nodes), "LOCAL_RANK": "0"}
     return values
 

@@ -1,20 +1,20 @@
-"""Every file of an attempt, and the state folder that holds the attempts.
+"""The files of an attempt, and the state directory that contains the attempts.
 
-A folder appears whole and locked: it is made aside and renamed. The lock is on its record and
-held by the supervisor alone, so whether that lives is asked of the lock. The order of questions
-matters: first the lock, then the end, for a supervisor writes the end before it lets go.
+A folder appears complete and locked: it is created under a temporary name and renamed. The lock is
+on its record and held only by the supervisor, so it tells whether the supervisor is alive. Check
+the lock first and then the end, because a supervisor writes the end before it releases the lock.
 
     HOME/spawner.sock, spawner.lock, spawner.log, notes   (modes 0600, in a folder 0700)
-    HOME/open/JOB.N          marks an attempt that is not settled: a link to its record
-    HOME/lost-nodes/NODE     marks a node that is taken to be lost
+    HOME/open/JOB.N          marks an unsettled attempt: a hard link to its record
+    HOME/lost-nodes/NODE     marks a node as lost
     HOME/attempts/JOB/N/     record stop.json end.json, RANK.log and RANK.beat of the members
-    HOME/teams/TEAM/JOB/     where a job runs that names no folder
+    HOME/teams/TEAM/JOB/     working directory of a job that sets none
 
-Where teams have users of their own, everything is root's but the folders of teams and the beats.
-The way there can be passed and not listed; attempts can be passed by their own team alone.
+If teams have their own users, everything belongs to root except team folders and heartbeat files.
+Their parents can be traversed but not listed; attempts can be traversed only by their own team.
 
-The record has a line each for the launch, the supervisor and the start. Files are few because
-making one costs as much as all else that is done to start a job.
+The record has a line each for the launch, the supervisor and the start. There are few files,
+because creating one costs as much as everything else in a job start.
 """
 
 import errno
@@ -29,22 +29,22 @@ from tenfold.live.local.spawner.wire import EndLine, LaunchLine, RecordLines, St
 
 NAME_BYTES_MOST = 200
 TEAM_USERS = "team-users.json"
-"""The users of teams. Where it is, they have some, and the way to their folders is open."""
+"""The users of teams. If it exists, team folders are reachable by their users."""
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.")
 
 
 def file_name(name: str) -> str:
-    """Return a name that any file system takes and that no other name shares."""
+    """Return a unique name that every file system accepts."""
     raw = name.encode()
     plain = "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in raw)
     if not plain or plain.startswith("."):
-        # Neither hidden, nor `.`, nor `..`, nor nothing at all.
+        # Neither hidden, nor `.`, nor `..`, nor empty.
         plain = "%" + plain if not plain else "%2E" + plain[1:]
     return plain
 
 
 def plain_name(file: str) -> str:
-    """Return the name that `file_name` was given."""
+    """Reverse `file_name`."""
     if file == "%":
         return ""
     head, *coded = file.encode().split(b"%")
@@ -52,7 +52,7 @@ def plain_name(file: str) -> str:
 
 
 class ExecutorDir:
-    """The state folder of one executor."""
+    """The state directory of one executor."""
 
     def __init__(self, path: str) -> None:
         self.path = os.path.abspath(path)
@@ -60,7 +60,7 @@ class ExecutorDir:
         self.lost_nodes = f"{self.path}/lost-nodes"
 
     def prepare(self) -> None:
-        """Make the folders, closed to everybody else but for the way of teams' users."""
+        """Create the folders, private except for the parents of team folders."""
         for folder in (self.open, self.lost_nodes):
             private_folder(folder)
         way = self.parent_mode()
@@ -68,11 +68,11 @@ class ExecutorDir:
             private_folder(folder, way)
 
     def parent_mode(self) -> int:
-        """Return the mode of folders on the way to those of teams."""
+        """Return the mode of the parents of team folders."""
         return 0o711 if os.path.exists(f"{self.path}/{TEAM_USERS}") else 0o700
 
     def attempt(self, job: str, number: int) -> "AttemptFolder":
-        """Return the folder of an attempt, which need not be there."""
+        """Return the folder of an attempt, which need not exist."""
         return AttemptFolder(self, job, number)
 
     def numbers(self, job: str) -> list[int]:
@@ -84,7 +84,7 @@ class ExecutorDir:
         return sorted(int(name) for name in names if name.isdecimal())
 
     def unsettled(self) -> list["AttemptFolder"]:
-        """Return the attempts that are under way or whose end nobody settled, by job."""
+        """Return attempts that are active or not settled, by job."""
         found: list[AttemptFolder] = []
         for name in sorted(os.listdir(self.open)):
             job, _, number = name.rpartition(".")
@@ -99,7 +99,7 @@ class ExecutorDir:
         return f"{self.path}/teams/{file_name(team)}"
 
     def mark_node(self, node: str, *, lost: bool) -> None:
-        """Remember that a node is lost, or that it is back."""
+        """Record that a node is lost, or back."""
         path = f"{self.lost_nodes}/{file_name(node)}"
         if lost:
             _write(path, "")
@@ -107,11 +107,11 @@ class ExecutorDir:
             os.unlink(path)
 
     def nodes_lost(self) -> list[str]:
-        """Return the nodes that are taken to be lost."""
+        """Return the nodes marked as lost."""
         return sorted(plain_name(name) for name in os.listdir(self.lost_nodes))
 
     def is_lost(self, node: str) -> bool:
-        """Tell whether a node is taken to be lost."""
+        """Return whether a node is marked as lost."""
         return os.path.exists(f"{self.lost_nodes}/{file_name(node)}")
 
 
@@ -128,7 +128,7 @@ class AttemptFolder:
         self._launch: LaunchLine | None = None
 
     def make(self, launch: LaunchLine) -> int | None:
-        """Return the lock on a new folder, or None where the attempt was made before."""
+        """Return the lock on a new folder, or None if the attempt already exists."""
         if os.path.isdir(self.path):
             return None
         staging = f"{self.job_folder}/.{self.number}"
@@ -160,13 +160,13 @@ class AttemptFolder:
         return lock
 
     def is_locked(self) -> bool:
-        """Tell whether a supervisor lives."""
+        """Return whether a supervisor is alive."""
         try:
             lock = os.open(f"{self.path}/record", os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return False
         try:
-            # Shared, so that two who ask at once do not take each other for a supervisor.
+            # Shared, so that two concurrent checks do not take each other for a supervisor.
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
@@ -175,10 +175,10 @@ class AttemptFolder:
         return False
 
     def record(self) -> RecordLines:
-        """Return what the record says so far.
+        """Return the content of the record so far.
 
-        A line that is still being written does not count, nor one that went with the power:
-        the record is not synced, for nothing that it tells of survives the machine.
+        Incomplete lines are ignored. The record is not synced: nothing it describes survives a
+        machine crash.
         """
         found: dict[str, object] = {}
         whole, _, _ = _read(f"{self.path}/record").rpartition(b"\n")
@@ -188,7 +188,7 @@ class AttemptFolder:
         return cast(RecordLines, found)
 
     def launch(self) -> LaunchLine:
-        """Return what was ordered."""
+        """Return the launch that was ordered."""
         if self._launch is None:
             self._launch = self.record().get("launch")
             assert self._launch is not None, f"{self.path} has no launch"
@@ -200,22 +200,22 @@ class AttemptFolder:
         return cast(StopLine, parsed(text)) if text else None
 
     def end(self) -> EndLine | None:
-        """Return how it ended; a file that is there is whole."""
+        """Return how it ended; the file is never partial."""
         text = _read(f"{self.path}/end.json")
         return cast(EndLine, parsed(text)) if text else None
 
     def write_stop(self, stop: StopLine) -> None:
-        """Record a stop before the supervisor is told to look."""
+        """Write a stop request before the supervisor is signalled."""
         self._replace("stop.json", json.dumps(stop))
 
     def write_end(self, end: EndLine) -> None:
-        """Record the end so that it survives the machine; raises `OSError` where it cannot."""
+        """Write the end durably; raises `OSError` on failure."""
         self._replace("end.json", json.dumps(end), durable=True)
         for folder in (self.path, self.job_folder, os.path.dirname(self.job_folder)):
             _sync_folder(folder)
 
     def settle(self) -> None:
-        """Take the attempt out of what is listed."""
+        """Remove the attempt from the open list."""
         with suppress(FileNotFoundError):
             os.unlink(self.marker)
 
@@ -225,14 +225,14 @@ class AttemptFolder:
         os.rename(staging, f"{self.path}/{name}")
 
     def _grant_team_access(self, staging: str, launch: LaunchLine) -> None:
-        """Let the user of a team come to its beats, and no other's."""
+        """Let the team's user reach its heartbeat files, and no one else's."""
         if "user" in launch:
             for folder in (self.job_folder, staging):
                 os.chown(folder, -1, launch["user"]["gid"])
                 os.chmod(folder, 0o710)
 
     def _remove_staging(self, staging: str) -> None:
-        """Remove what a spawner that died half-way left; nothing ran from there."""
+        """Remove leftovers of a spawner that died halfway; nothing ran from there."""
         for file in (f"{staging}/record", self.marker):
             with suppress(OSError):
                 os.unlink(file)
@@ -241,20 +241,20 @@ class AttemptFolder:
 
 
 def add_to_record(lock: int, line: Mapping[str, object]) -> None:
-    """Add a line to the record by way of its lock. It need not survive the machine."""
+    """Append a line to the record through its lock. It is not synced."""
     text = json.dumps(line).encode() + b"\n"
     if os.write(lock, text) != len(text):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def private_folder(path: str, mode: int = 0o700) -> None:
-    """Make a folder that only this user can enter, or close one that is there."""
+    """Create a folder that only this user can enter, or restrict an existing one."""
     os.makedirs(path, 0o700, exist_ok=True)
     os.chmod(path, mode)
 
 
 def write_durably(path: str, text: str) -> None:
-    """Write a file that is whole whenever it is there, and there after a crash."""
+    """Write a file atomically and durably."""
     folder, _, name = path.rpartition("/")
     staging = f"{folder}/.{name}"
     _write(staging, text, durable=True)
@@ -300,5 +300,5 @@ def _link_marker(record: str, marker: str) -> None:
     try:
         os.link(record, marker)
     except PermissionError:
-        # A file system without links.
+        # A file system without hard links.
         _write(marker, "")

@@ -1,7 +1,7 @@
-"""Signs of life: a member touches a file, and one that stops doing so is taken to hang.
+"""Heartbeats: a member touches a file, and is considered hung if it stops.
 
-What counts is that the file changed, measured on a clock that never jumps; its date is not
-compared with the time of day.
+Only changes of the file count, timed on a monotonic clock; its date is not compared with the time
+of day.
 """
 
 import os
@@ -13,14 +13,14 @@ CHECK_MS_MIN = 50
 
 
 def heartbeat_file(folder: str, rank: int) -> str:
-    """Return the file that a member touches."""
+    """Return the heartbeat file of a member."""
     return f"{folder}/{rank}.beat"
 
 
 def touch_heartbeat(folder: str, rank: int, user: UserLine | None = None) -> str:
-    """Return the file of a member, made already: an image can be shown only what is there.
+    """Create and return the heartbeat file of a member: a container can only mount existing files.
 
-    Nor could a user of a team make it in a folder that is not its own.
+    A team's user could not create it in a folder that it does not own.
     """
     path = heartbeat_file(folder, rank)
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -33,7 +33,7 @@ def touch_heartbeat(folder: str, rank: int, user: UserLine | None = None) -> str
 
 
 class Heartbeats:
-    """The heartbeat files of one gang. Watches nothing where no limit was asked for."""
+    """The heartbeat files of one gang. Does nothing without a limit."""
 
     def __init__(self, folder: str, members: int, silent_ms_most: int | None, now_ms: int) -> None:
         self._paths = [heartbeat_file(folder, rank) for rank in range(members)]
@@ -42,11 +42,11 @@ class Heartbeats:
         self._check_at_ms = now_ms
 
     def next_check_ms(self, now_ms: int) -> list[int]:
-        """Return the wait until the next look; nothing where none is due."""
+        """Return the wait until the next check; empty if none is due."""
         return [] if self._most_ms is None else [max(self._check_at_ms - now_ms, 0)]
 
     def hung_member(self, now_ms: int, ranks: list[int]) -> int | None:
-        """Return a running member that was silent for too long, if it is time to look."""
+        """Return a running member without a heartbeat for too long, if a check is due."""
         if self._most_ms is None or now_ms < self._check_at_ms:
             return None
         self._check_at_ms = now_ms + max(self._most_ms // CHECKS_PER_LIMIT, CHECK_MS_MIN)
@@ -60,7 +60,7 @@ class Heartbeats:
         return None
 
     def silence_ms(self, rank: int, now_ms: int) -> int:
-        """Return for how long a member has been silent, as far as anybody looked."""
+        """Return the time since a member's last observed heartbeat."""
         return now_ms - self._last_change[rank][1]
 
 

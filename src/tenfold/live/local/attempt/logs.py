@@ -1,7 +1,7 @@
-"""What a member writes, kept in a few files of a fixed size, the newest of it always.
+"""Member logs: rotated through a few segments of fixed size, newest kept.
 
-The supervisor reads the pipe whatever happens: a job is never held up by its own log, nor by a
-full disk. What does not fit any more is counted and dropped, the oldest first.
+The supervisor always drains the pipe: a job is never blocked by its own log or by a full disk. What
+does not fit is counted and dropped, oldest first.
 """
 
 import os
@@ -9,13 +9,13 @@ from contextlib import suppress
 
 SEGMENTS = 4
 BYTES_MOST = 64 * 1024 * 1024
-"""For one member, over all its pieces. An assumption: enough for a day of ordinary lines."""
+"""Per member, over all segments. An assumption: enough for a day of ordinary output."""
 _READ_BYTES = 64 * 1024
 _READS_PER_TURN = 16
 
 
 class LogWriter:
-    """Copies one member's pipe into `N.log`, and older pieces into `N.log.1` and so on."""
+    """Copies one member's pipe to `N.log`, with older segments in `N.log.1` and so on."""
 
     def __init__(self, folder: str, rank: int, bytes_most: int = BYTES_MOST) -> None:
         self.path = f"{folder}/{rank}.log"
@@ -24,11 +24,11 @@ class LogWriter:
         self._file = -1
         self._bytes = 0
         self._offset = 0
-        """The byte of the whole at which the newest piece begins."""
+        """Offset of the newest segment in the whole log."""
         self._links: list[str] = []
 
     def copy_from(self, pipe: int) -> bool:
-        """Copy what waits, as much as is fair to other members; False at the end of the pipe."""
+        """Copy pending output, within a fair share; False at the end of the pipe."""
         for _ in range(_READS_PER_TURN):
             try:
                 chunk = os.read(pipe, _READ_BYTES)
@@ -40,7 +40,7 @@ class LogWriter:
         return True
 
     def write(self, chunk: bytes) -> None:
-        """Add a chunk, turning to a new piece where this one is full."""
+        """Append a chunk, rotating when the segment is full."""
         rest = memoryview(chunk)
         while rest:
             free = self._piece_bytes_most - self._bytes
@@ -49,20 +49,20 @@ class LogWriter:
                     free = self._rotate()
                 written = os.write(self._file, rest[:free])
             except OSError:
-                # A full disk: the job must go on, its words are lost.
+                # Disk full: the job must continue, so its output is dropped.
                 self.bytes_dropped += len(rest)
                 return
             self._bytes += written
             rest = rest[written:]
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
 
     def _rotate(self) -> int:
-        """Open the next piece and let the oldest go; return its free."""
+        """Open the next segment and drop the oldest; return its free bytes."""
         if self._file >= 0:
             self.close()
             if not self._links:
@@ -84,9 +84,9 @@ class LogWriter:
         return self._piece_bytes_most
 
     def _link(self, offset: int) -> None:
-        """Give the newest piece a name that stays, by which followers find their place again.
+        """Give the newest segment a stable name, so followers can find their position again.
 
-        Only a log of several pieces has them; where links cannot be made, it has none.
+        Only logs with several segments have them, and only where hard links work.
         """
         name = f"{self.path}@{offset}"
         with suppress(OSError):
@@ -98,14 +98,14 @@ class LogWriter:
 
 
 def segments(folder: str, rank: int) -> list[str]:
-    """Return the files that hold a member's log, oldest first."""
+    """Return the log files of a member, oldest first."""
     path = f"{folder}/{rank}.log"
     names = [f"{path}.{number}" for number in range(SEGMENTS - 1, 0, -1)] + [path]
     return [name for name in names if os.path.exists(name)]
 
 
 def segment_offsets(folder: str, rank: int) -> list[tuple[int, str]]:
-    """Return the files that hold a log, each with the byte of the whole at which it begins."""
+    """Return the log files of a member with their byte offsets in the whole log."""
     begin = f"{rank}.log@"
     with suppress(FileNotFoundError):
         names = [name for name in os.listdir(folder) if name.startswith(begin)]
@@ -116,7 +116,7 @@ def segment_offsets(folder: str, rank: int) -> list[tuple[int, str]]:
 
 
 def tail(paths: list[str], bytes_most: int) -> bytes:
-    """Return the last bytes of a log that may be turning to a new piece at this moment."""
+    """Return the last bytes of a log that may be rotating at the same time."""
     parts: list[bytes] = []
     wanted = bytes_most
     for path in reversed(paths):

@@ -1,9 +1,9 @@
-"""Folders of a team that came to be before it had a user: they are given to it, once.
+"""Give a team's existing folders to its new user, once.
 
-What lies there was written by jobs, and jobs may write there meanwhile. So nothing is reached
-by its path: every file is opened from the folder that holds it, without following a link, and
-what was opened is what changes hands. Left alone are links, devices, other file systems, and
-files with a second name, which may stand outside the folder.
+Their content was written by jobs, and jobs may still write there. No file is therefore accessed by
+its path: each is opened from its folder without following links, and only the open file changes
+owner. Links, devices, other file systems, and files with a second hard link, which may be outside
+the folder, are left alone.
 """
 
 import os
@@ -18,10 +18,10 @@ _FOLDER = _OPEN | os.O_DIRECTORY
 
 
 def chown_tree(base: str, inside: str, uid: int, gid: int) -> int:
-    """Give what lies in a folder to a user; return how much of it could not be given.
+    """Change the owner of a folder's content; return how many files could not be changed.
 
-    `base` is a folder that nobody but root can put a link in place of; `inside` is a path below
-    it, of which that cannot be said.
+    `base` is a folder that only root can replace with a link; `inside` is a path below it, which
+    jobs may have changed.
     """
     try:
         folder = os.open(base, _FOLDER)
@@ -40,9 +40,9 @@ def chown_tree(base: str, inside: str, uid: int, gid: int) -> int:
 
 
 def _chown_all(top: int, uid: int, gid: int) -> int:
-    """Give a folder and what is below, itself last: while it is root's, it is not done."""
+    """Change the owner of a folder and its content, itself last, to show completion."""
     device, left = os.fstat(top).st_dev, 0
-    # Depth by a list and not by calls: a job may nest folders as deep as it likes.
+    # Iterative, not recursive: a job may nest folders arbitrarily deep.
     waiting = [(os.dup(top), list(_names(top)))]
     while waiting:
         folder, names = waiting[-1]
@@ -92,7 +92,7 @@ def _chown_file(name: str, folder: int, uid: int, gid: int) -> bool:
 
 
 def chown_root_leftovers(folder: AttemptFolder, folders: JobFolders) -> None:
-    """Give a job's folders to its user where an earlier attempt ran without one."""
+    """Give a job's folders to its user if an earlier attempt ran as root."""
     user = folders.user
     if user is None or folder.number == 1 or not _ran_as_root(folder):
         return
@@ -111,7 +111,7 @@ def _ran_as_root(folder: AttemptFolder) -> bool:
 
 
 def remove_other_access(folder: str, but: tuple[str, ...]) -> None:
-    """Close what lies in a folder of root's to everybody else, but for some names."""
+    """Remove other users' access to the content of root's folder, except some names."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name in but or entry.is_symlink():

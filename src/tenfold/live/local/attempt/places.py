@@ -1,4 +1,4 @@
-"""Where a job runs and saves, under the folder of its team unless it names another."""
+"""The folders of a job: in its team's folder unless it names others."""
 
 import os
 
@@ -8,23 +8,24 @@ from tenfold.live.local.spawner.wire import LaunchLine
 
 
 class JobFolders:
-    """The folders of one attempt: its team's, the one it runs in, the one it saves to."""
+    """The folders of one attempt: team, working directory and checkpoints."""
 
     def __init__(self, home: ExecutorDir, launch: LaunchLine) -> None:
         self.team = home.team_folder(launch["team"])
         if launch["folder"]:
             self.workdir = os.path.normpath(os.path.join(self.team, launch["folder"]))
         else:
-            # Shared by all attempts: a later one finds what an earlier one saved.
+            # Shared by all attempts, so a later one finds earlier checkpoints.
             self.workdir = f"{self.team}/{file_name(launch['job'])}"
         saves = launch["saves_folder"]
         self.checkpoints = os.path.normpath(os.path.join(self.workdir, saves)) if saves else ""
         self.user = launch.get("user")
 
     def prepare(self) -> None:
-        """Make what lies under the team's folder. A folder elsewhere must be there.
+        """Create folders in the team's folder. Other folders must exist.
 
-        What a job could have put in the way, a link to elsewhere, is met with its own rights.
+        This runs with the team's rights, so a link planted by a job cannot reach further than the
+        job.
         """
         if not os.path.isdir(self.team):
             private_folder(self.team)
@@ -38,7 +39,7 @@ class JobFolders:
                     enter(folder)
 
     def mounts(self) -> list[str]:
-        """Return the folders that an image must see, none inside another."""
+        """Return the folders to mount in a container, none inside another."""
         kept: list[str] = [self.team]
         for folder in (self.workdir, self.checkpoints):
             if folder and not any(f"{folder}/".startswith(f"{outer}/") for outer in kept):
@@ -47,10 +48,10 @@ class JobFolders:
 
 
 def enter(folder: str) -> None:
-    """Raise where this user cannot enter a folder."""
+    """Raise if this user cannot enter a folder."""
     os.stat(f"{folder}/.")
 
 
 def escapes_team_folder(folder: str) -> bool:
-    """Tell whether a relative folder climbs out of the one it is relative to."""
+    """Return whether a relative path leaves the folder it is relative to."""
     return not os.path.isabs(folder) and os.path.normpath(folder).split("/")[0] == ".."

@@ -1,8 +1,8 @@
-"""Remove the folders of attempts that are over: the oldest first, and only what is settled.
+"""Remove attempt folders of finished jobs: oldest first, and only settled ones.
 
-A folder is settled once its end stands in the journal; until then it is the only record of
-that end. Attempts of jobs that are not over stay, whatever their age: the number of the next
-one is told from them. What goes is moved aside first, so that nobody finds half a folder.
+An attempt is settled once its end is in the journal; until then its folder is the only record.
+Attempts of unfinished jobs stay at any age, because they determine the next attempt number. A
+folder is renamed before it is removed, so no one finds a partial one.
 """
 
 import os
@@ -21,15 +21,15 @@ GONE = ".gone"
 
 
 class AttemptRetention(Struct, frozen=True, kw_only=True):
-    """What stays of attempts whose jobs are over. Both figures are assumptions."""
+    """Retention of attempts of finished jobs. Both values are assumptions."""
 
     days: float = 14.0
     gib: float = 20.0
-    """The newest stay up to this size, even where all are younger than the days."""
+    """The newest are kept up to this size, even if all are younger than `days`."""
 
 
 class Pruned(Struct, frozen=True, kw_only=True):
-    """What was removed, and what stays of attempts that are over."""
+    """What was removed, and what remains of ended attempts."""
 
     folders: int = 0
     bytes_freed: int = 0
@@ -48,10 +48,10 @@ def prune(
     now_ms: int,
     active_jobs: Callable[[], frozenset[str]],
 ) -> Pruned:
-    """Remove what is too old or too much. `active_jobs` names the jobs whose attempts stay.
+    """Remove attempts that are too old or too large in total, except those of `active_jobs`.
 
-    It is asked after the folders were looked at: a job that has a settled attempt by then and
-    is not over is sure to be named.
+    `active_jobs` is called after the folders are listed, so an unfinished job with a settled
+    attempt is always included.
     """
     found = list(_settled(home))
     stay = active_jobs()
@@ -71,7 +71,7 @@ def _settled(home: ExecutorDir) -> Iterator[_Settled]:
     for job in os.listdir(attempts):
         for name in os.listdir(f"{attempts}/{job}"):
             if name.endswith(GONE):
-                # Moved aside by somebody who was killed before it was removed.
+                # Renamed by a process that was killed before removing it.
                 shutil.rmtree(f"{attempts}/{job}/{name}", ignore_errors=True)
             elif name.isdecimal():
                 folder = home.attempt(plain_name(job), int(name))
@@ -82,7 +82,7 @@ def _settled(home: ExecutorDir) -> Iterator[_Settled]:
 
 
 def _size(path: str) -> int:
-    """Return what a folder takes on the disk."""
+    """Return the size of a folder on disk."""
     with os.scandir(path) as entries:
         return sum(entry.stat(follow_symlinks=False).st_blocks * 512 for entry in entries)
 

@@ -1,7 +1,7 @@
-"""What podman keeps of a container beside its processes, and what it says when it cannot run one.
+"""Clean up podman containers, and recognise container runtime failures.
 
-A container that ends by itself removes itself. One that was killed leaves a record and its files
-behind, because whoever would have removed them was killed with it.
+A container that ends by itself is removed by podman. A killed one leaves a record and files behind,
+because the process that would remove them was killed too.
 """
 
 import os
@@ -28,7 +28,7 @@ BEGINS = {
     "[FATAL tini (": (126, 127),
     "FATAL:": (255,),
 }
-"""How the last line begins, and the code, where podman, an init or apptainer failed itself."""
+"""Start of the last log line, and exit codes, when podman, an init or apptainer itself failed."""
 _SAID_BYTES = 4_096
 _SAID_CHARACTERS = 400
 
@@ -41,14 +41,14 @@ def container_inits(attempt: str) -> list[int]:
 
 
 def wait_for_cleanup() -> None:
-    """Wait for what podman leaves running for a moment after the command: it tidies up."""
+    """Wait for the clean-up processes that podman leaves running briefly."""
     ends = time.monotonic() + CLEAN_S_MOST
     while reap() is not None and time.monotonic() < ends:
         time.sleep(LOOK_AGAIN_S)
 
 
 def remove_containers(launch: LaunchLine, attempt: str) -> None:
-    """Remove what podman has of an attempt none of whose processes lives any more."""
+    """Remove podman's records of an attempt whose processes are all dead."""
     if not launch["image"] or not is_podman(launch["runtime"]):
         return
     names = [container_name(attempt, rank) for rank in range(len(launch["members"]))]
@@ -58,7 +58,7 @@ def remove_containers(launch: LaunchLine, attempt: str) -> None:
     try:
         pid = os.posix_spawn(words[0], words, runtime_environment(launch), file_actions=quiet)
     except OSError:
-        # Uninstalled meanwhile: nothing can be removed by it.
+        # podman was uninstalled meanwhile.
         return
     finally:
         os.close(nothing)
@@ -72,7 +72,7 @@ def remove_containers(launch: LaunchLine, attempt: str) -> None:
 
 
 def runtime_failure(launch: LaunchLine, attempt: str, rank: int, code: int) -> ReasonLine | None:
-    """Return why an image did not run at all; None where a command in it ended with the code."""
+    """Return why an image could not be run; None if the command in it failed."""
     if not launch["image"]:
         return None
     said = _last_line(attempt, rank)
@@ -86,14 +86,14 @@ def _sentence(launch: LaunchLine, said: str, begin: str) -> str:
     name, image = launch["runtime"].rpartition("/")[2], launch["image"]
     if "image not known" in said:
         return (
-            f"the image `{image}` is not on this machine, and none is fetched:"
-            f" `{name} pull` it, as the user that runs Tenfold"
+            f"image `{image}` is not on this machine, and images are not pulled:"
+            f" run `{name} pull` as the user that runs Tenfold"
         )
     if begin.endswith(("(", "(catatonit:")):
-        # The init of the container says so without saying what.
+        # The container's init reports the error without the command.
         why = said.rpartition(": ")[2]
-        return f"the command `{launch['command'][0]}` cannot be run in the image `{image}`: {why}"
-    return f"{name} cannot run the image `{image}`: {said.removeprefix(begin).strip()}"
+        return f"cannot run the command `{launch['command'][0]}` in image `{image}`: {why}"
+    return f"{name} cannot run image `{image}`: {said.removeprefix(begin).strip()}"
 
 
 def _last_line(attempt: str, rank: int) -> str:

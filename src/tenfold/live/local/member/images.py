@@ -1,12 +1,11 @@
-"""Run a member inside an image, with whichever of podman or apptainer this machine has.
+"""Run a member in a container image, with podman or apptainer.
 
-Either runs in the foreground as a child of the supervisor, so that signals, exit codes and the
-end of everything are those of any member. Nothing is ever fetched from elsewhere: an image is on
-the machine already, or the start fails with that reason.
+The runtime runs in the foreground as a child of the supervisor, so signals, exit codes and clean-up
+work as for any member. Nothing is pulled: an image is on the machine already, or the start fails.
 
-What a job sets reaches the inside alone. podman reads variables of its own, and may run as
-another user than the job, so it gets the variables of the inside in a file. Arguments carry none:
-others on the machine can read them.
+The job's variables only reach the container. podman reads variables of its own, and may run as
+another user than the job, so it gets the job's variables in a file. They are not passed as
+arguments, which other users of the machine can read.
 """
 
 import os
@@ -24,8 +23,8 @@ INITS = (
     "/usr/bin/tini",
     "/usr/bin/docker-init",
 )
-"""What may stand between the kernel and a command in its own process space. Without one a command
-that does not handle SIGTERM itself does not hear it."""
+"""Init programs for a container. Without one, a command that does not handle SIGTERM does not
+receive it."""
 DEVICE_SPECS = ("/etc/cdi", "/var/run/cdi")
 OWN_NAMES = (
     "HOME",
@@ -37,12 +36,12 @@ OWN_NAMES = (
     "CONTAINERS_STORAGE_CONF",
     "CONTAINERS_REGISTRIES_CONF",
 )
-"""What podman reads of the environment of whoever started the controller: where images lie."""
+"""Variables that podman reads from the control plane's environment: where images are stored."""
 _MARK = "TENFOLD_HEARTBEAT"
 
 
 class ContainerCommand(NamedTuple):
-    """One member inside an image: what is run, with which variables, and as whom."""
+    """One member in a container: command line, variables and user."""
 
     words: list[str]
     environment: dict[str, str]
@@ -50,7 +49,7 @@ class ContainerCommand(NamedTuple):
 
 
 class Mounts(NamedTuple):
-    """What a member inside sees of the outside, and which attempt it belongs to."""
+    """What a member in a container sees of the host, and its attempt."""
 
     attempt: str
     """The folder of the attempt."""
@@ -59,7 +58,7 @@ class Mounts(NamedTuple):
 
 
 def find_runtime(path: str) -> str:
-    """Return the path of the first runtime that PATH holds; empty where it holds none."""
+    """Return the first runtime on PATH; empty if there is none."""
     for name in RUNTIMES:
         for folder in path.split(":"):
             file = f"{folder}/{name}"
@@ -69,17 +68,17 @@ def find_runtime(path: str) -> str:
 
 
 def is_podman(runtime: str) -> bool:
-    """Tell whether a runtime keeps containers of its own, which must be removed by it."""
+    """Return whether a runtime keeps container records that it must remove."""
     return runtime.rpartition("/")[2] == "podman"
 
 
 def runtime_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what a runtime gets of the controller's environment, and no job does."""
+    """Return the variables that only the runtime gets."""
     return {name: environment[name] for name in OWN_NAMES if name in environment}
 
 
 def lacks_device_spec(gpus: Sequence[int], specs: Sequence[str] = DEVICE_SPECS) -> bool:
-    """Tell whether GPUs that are here cannot be shown to an image: nobody described them."""
+    """Return whether existing GPUs cannot be passed to a container: they have no CDI spec."""
     return bool(_present(gpus)) and not any(_describes_gpus(folder) for folder in specs)
 
 
@@ -91,9 +90,9 @@ def container_command(
     folders: JobFolders,
     beat: str,
 ) -> ContainerCommand:
-    """Return how a member is run in its image; may write a file, so raises `OSError`.
+    """Return how to run a member in its image; writes a file, so it may raise `OSError`.
 
-    podman finds its images as the user that runs Tenfold, and becomes the team's user inside.
+    podman finds images as the user that runs Tenfold, and becomes the team's user inside.
     """
     view = Mounts(attempt, folders.workdir, [*folders.mounts(), beat])
     gpus, user = launch["members"][rank]["gpus"], launch.get("user")
@@ -109,13 +108,13 @@ def container_command(
 
 
 def container_name(attempt: str, rank: int) -> str:
-    """Return a name that no other attempt has while this one has its folder."""
+    """Return a container name that is unique while the attempt folder exists."""
     status = os.stat(attempt)
     return f"tenfold-{status.st_dev:x}-{status.st_ino:x}-{rank}"
 
 
 def runtime_environment(launch: LaunchLine) -> dict[str, str]:
-    """Return the variables of the runtime itself; none that a job may set."""
+    """Return the variables of the runtime itself; jobs cannot set them."""
     return {**launch.get("runtime_env", {}), **launch["inherited"]}
 
 
@@ -129,11 +128,11 @@ def _podman(
     seen = {**environment}
     named = dict(launch["env"])
     for name in ("PATH", "HOME"):
-        # The image's own, unless the job names another.
+        # The image's own value, unless the job sets one.
         if name not in named:
             seen.pop(name, None)
     if devices:
-        # Inside, those that are shown are counted from 0.
+        # Inside the container, devices are numbered from 0.
         seen["CUDA_VISIBLE_DEVICES"] = ",".join(str(number) for number in range(len(devices)))
     words = [launch["runtime"], "run", "--rm", "--pull=never"]
     words += [f"--name={container_name(view.attempt, rank)}"]
@@ -142,9 +141,9 @@ def _podman(
         f"--label=tenfold.attempt={launch['attempt']}",
     ]
     words += ["--network=host", "--ipc=host", *_init()]
-    # In the cgroup of the attempt, so that its limits hold and nothing is left behind.
+    # In the cgroup of the attempt, so its limits apply and nothing is left behind.
     words += ["--cgroups=disabled", "--log-driver=passthrough"]
-    # SELinux would hide the folders; the image's own entry point would run another command.
+    # SELinux would hide the folders; the image's entry point would run another command.
     words += ["--security-opt=label=disable", "--entrypoint="]
     words += [f"--workdir={view.work}", f"--env-file={_field(_env_file(view.attempt, rank, seen))}"]
     words += [f"--mount={_bind(path)}" for path in view.shared]
@@ -152,7 +151,7 @@ def _podman(
 
 
 def _as_user(user: UserLine | None) -> list[str]:
-    """Return what makes a team's user of the one inside, and lets it become no other."""
+    """Return the options to run as a team's user without privileges."""
     if user is None:
         return []
     words = [f"--user={user['uid']}:{user['gid']}", "--cap-drop=all"]
@@ -173,7 +172,7 @@ def _bind(path: str) -> str:
 
 
 def _field(text: str) -> str:
-    """Return a field of a line of CSV, as which podman reads some of its options."""
+    """Return a CSV field, as podman parses some of its options."""
     return '"' + text.replace('"', '""') + '"' if "," in text or '"' in text else text
 
 
@@ -191,7 +190,7 @@ def _env_file(attempt: str, rank: int, environment: Mapping[str, str]) -> str:
 
 
 def _present(gpus: Sequence[int]) -> list[int]:
-    """Return the GPUs that are here: those of a virtual node are numbered, and not here."""
+    """Return the GPUs that exist: those of virtual nodes may not."""
     return [gpu for gpu in gpus if os.path.exists(f"/dev/nvidia{gpu}")]
 
 

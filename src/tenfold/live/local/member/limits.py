@@ -1,8 +1,8 @@
-"""Limits on CPU and memory by what this machine has: cgroup v2, cgroup v1, or prlimit.
+"""CPU and memory limits by what the machine supports: cgroup v2, cgroup v1, or prlimit.
 
-What is there is tried, not read from a version: a container may see a controller and not be
-allowed to use it. An attempt that asks for neither CPU nor memory gets no group: moving a
-process into one costs a tenth of a whole start, and holds up every other start meanwhile.
+Support is tested, not derived from versions: a container may see a controller without being allowed
+to use it. An attempt that requests neither gets no group: moving a process into one takes a tenth
+of a whole start and blocks other starts meanwhile.
 """
 
 import os
@@ -13,27 +13,27 @@ from contextlib import suppress
 ROOT = "/sys/fs/cgroup"
 PERIOD_US = 100_000
 QUOTA_US_LEAST = 1_000
-"""The kernel takes no less."""
+"""Minimum of the kernel."""
 MIB = 1024 * 1024
 NO_SWAP = {"memory.swap.max": "0", "memory.oom.group": "1"}
-"""Memory is not spilt to disk, where it would hold up everybody; what runs out ends as a whole."""
+"""Memory is not swapped, which would slow down others; out of memory kills the whole group."""
 V1_WITH_SWAP = "memory.memsw.limit_in_bytes"
 NOTHING: Mapping[str, str] = {}
 
 
 class AttemptCgroup:
-    """The control groups of one attempt; none of them where there are no cgroups."""
+    """The control groups of one attempt; empty without cgroups."""
 
     def __init__(self, folders: list[str], *, kind: str) -> None:
         self.folders = folders
         self.kind = kind
 
     def join(self, memory_mib: int) -> None:
-        """Put this process, soon to be a member, under the limits."""
+        """Put this process, which becomes a member, under the limits."""
         for folder in self.folders:
             _put(f"{folder}/cgroup.procs", "0")
         if self.kind == "prlimit" and memory_mib:
-            # Data, not address space: a GPU driver reserves far more addresses than it uses.
+            # Data, not address space: GPU drivers reserve far more addresses than they use.
             most = memory_mib * MIB
             resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
@@ -46,7 +46,7 @@ class AttemptCgroup:
         return list(found)
 
     def ran_out_of_memory(self) -> bool:
-        """Tell whether the kernel killed a process of the group for memory."""
+        """Return whether the kernel killed a process of the group for memory."""
         for folder in self.folders:
             for name in ("memory.events", "memory.oom_control"):
                 for line in _text(f"{folder}/{name}").splitlines():
@@ -56,27 +56,27 @@ class AttemptCgroup:
         return False
 
     def remove(self) -> None:
-        """Remove the groups; one that still holds a process stays until the next sweep."""
+        """Remove the groups; one with a process left stays until the next sweep."""
         for folder in self.folders:
             _rmdir(folder)
 
 
 class ResourceLimits:
-    """How limits are enforced here: folders for groups by controller, none for prlimit."""
+    """How limits are enforced: group folders by controller, none for prlimit."""
 
     def __init__(self, kind: str, bases: dict[str, str]) -> None:
         self.kind = kind
         self._bases = bases
 
     def group(self, name: str) -> AttemptCgroup:
-        """Return the groups that an attempt has already, to end what is in them."""
+        """Return the existing groups of an attempt, to kill its processes."""
         folders = [f"{base}/{name}" for base in dict.fromkeys(self._bases.values())]
         return AttemptCgroup(
             [folder for folder in folders if os.path.isdir(folder)], kind=self.kind
         )
 
     def make(self, name: str, *, cpus_milli: int, memory_mib: int) -> AttemptCgroup:
-        """Return new groups with limits; 0 limits nothing. What no group can do, prlimit must."""
+        """Return new groups with limits; 0 means no limit. prlimit covers what groups cannot."""
         folders: list[str] = []
         limited = True
         if cpus_milli:
@@ -90,7 +90,7 @@ class ResourceLimits:
         return AttemptCgroup(folders, kind=self.kind if limited else "prlimit")
 
     def sweep(self) -> None:
-        """Remove the groups of attempts that are over."""
+        """Remove the groups of ended attempts."""
         for base in self._bases.values():
             if os.path.isdir(base):
                 for name in os.listdir(base):
@@ -110,7 +110,7 @@ class ResourceLimits:
         settings: dict[str, str],
         optional: Mapping[str, str] = NOTHING,
     ) -> bool:
-        """Make a group with whichever of the settings there is; tell whether it took one."""
+        """Create a group with the supported settings; return whether one was applied."""
         base = self._bases.get(controller, "")
         folder = f"{base}/{name}"
         if not base or not _mkdir(base) or not _mkdir(folder):
@@ -124,7 +124,7 @@ class ResourceLimits:
 
 
 def detect_limits(name: str, *, root: str = ROOT, own: str = "/proc/self/cgroup") -> ResourceLimits:
-    """Return the best that works here; `name` keeps two state folders apart."""
+    """Return the best mechanism that works; `name` separates state directories."""
     paths = _own_paths(own)
     unified = _find_unified(name, root, paths.get("", ""))
     if unified:
@@ -138,7 +138,7 @@ def detect_limits(name: str, *, root: str = ROOT, own: str = "/proc/self/cgroup"
 
 
 def _own_paths(own: str) -> dict[str, str]:
-    """Return this process's path by v1 controller; v2's stands under the empty name."""
+    """Return this process's path by v1 controller; v2 is under the empty name."""
     paths: dict[str, str] = {}
     for line in _text(own).splitlines():
         _, _, rest = line.partition(":")
@@ -149,10 +149,10 @@ def _own_paths(own: str) -> dict[str, str]:
 
 
 def _find_unified(name: str, root: str, path: str) -> str:
-    """Return the folder for v2 groups; empty where CPU and memory cannot be limited there.
+    """Return the folder for v2 groups; empty if CPU and memory cannot be limited there.
 
-    Its own group rarely serves: a shell and the controller are in it too, and a group with
-    processes passes no controller on. One above may, if this user is let.
+    Its own group rarely works: a shell and the control plane are in it too, and a group with
+    processes cannot delegate controllers. An ancestor may work, if this user has access.
     """
     mount = root if os.path.exists(f"{root}/cgroup.controllers") else f"{root}/unified"
     for parent in _upwards(mount, path):
@@ -166,7 +166,7 @@ def _find_unified(name: str, root: str, path: str) -> str:
 
 
 def _upwards(mount: str, path: str) -> Iterator[str]:
-    """Give a group and those above it; one that is not there is of another's view."""
+    """Yield a group and its ancestors, only the mount if it is outside this view."""
     if os.path.isdir(mount + path):
         while path.strip("/"):
             yield mount + path
@@ -175,14 +175,14 @@ def _upwards(mount: str, path: str) -> Iterator[str]:
 
 
 def _delegates(parent: str, base: str) -> bool:
-    """Tell whether groups below `base` limit what is moved into them."""
+    """Return whether groups below `base` can limit processes."""
     _enable_controllers(parent)
     given = _text(f"{base}/cgroup.controllers").split()
     return "cpu" in given and "memory" in given and _enable_controllers(base) and _can_join(base)
 
 
 def _delegates_after_move(parent: str, base: str, name: str) -> bool:
-    """Step aside, if this is the only process of the group, and ask again."""
+    """Move this process to a leaf group if it is alone in its group, and try again."""
     if f"{os.getpid()}" not in _text(f"{parent}/cgroup.procs").split():
         return False
     leaf = f"{parent}/{name}-spawner"
@@ -195,7 +195,7 @@ def _delegates_after_move(parent: str, base: str, name: str) -> bool:
 
 
 def _can_join(base: str) -> bool:
-    """Tell whether a process of this user may be moved there: a fork tries."""
+    """Return whether a process of this user can be moved there, by trying with a fork."""
     probe = f"{base}/probe"
     if not _mkdir(probe):
         return False

@@ -1,8 +1,8 @@
 """Turn a fork of the supervisor into a member of the gang.
 
-Between the fork and the command nothing may fail unseen: what goes wrong is written into a
-pipe that a command which starts closes by itself. And little may be done there: whatever a
-fork touches is copied first. So what all members share is set up once, in the supervisor.
+Between fork and exec no failure may go unnoticed: errors are written to a pipe that a successful
+exec closes. And little may be done there, because whatever a fork touches is copied. What all
+members share is therefore set up once, in the supervisor.
 """
 
 import os
@@ -18,16 +18,16 @@ from tenfold.live.local.spawner.wire import UserLine
 FAILED = 127
 UMASK = 0o022
 BLOCKED_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCHLD)
-"""What spawner and supervisor take through a pipe, and a fork must not take from them."""
+"""Signals that spawner and supervisor read from a pipe, and that a fork must not consume."""
 _FILES = resource.getrlimit(resource.RLIMIT_NOFILE)
-"""What a job may open: as many as the spawner might before it raised its own limit."""
+"""File limit of a job: that of the spawner before it raised its own."""
 HANDLED_SIGNALS = (*BLOCKED_SIGNALS, signal.SIGPIPE, signal.SIGXFSZ)
-"""Signals that get a handler: a command finds those at the system's default, and finds those
-that are ignored, as Python does with the last two, ignored."""
+"""Signals with a handler: a command gets the default for these, while ignored ones, as Python
+ignores the last two, would stay ignored."""
 
 
 def prepare_for_members(folder: str, user: UserLine | None = None) -> None:
-    """Give this process what its members are to inherit; raises `OSError` without the folder."""
+    """Set up what members inherit from this process; raises `OSError` without the folder."""
     with acting_as(user):
         os.chdir(folder)
     os.umask(UMASK)
@@ -61,10 +61,11 @@ def start_member(  # noqa: PLR0913 - one thing after another that a member is
         group.join(memory_mib)
         if user is not None:
             drop_to(user)
-            # The kernel forgets whom to tell when a process changes its user.
+            # The kernel resets the parent-death signal when a process changes its user.
             _die_with(supervisor)
             if not os.access(found, os.X_OK):
-                # What root finds on the path may be closed to the team, and the next be open.
+                # The first match on PATH for root may be inaccessible to the team, and a later one
+                # accessible.
                 own = _found(command[0], path)
                 found = own if "/" in own else found
         os.dup2(output, 1)
@@ -74,21 +75,21 @@ def start_member(  # noqa: PLR0913 - one thing after another that a member is
     except BaseException as error:
         why = error.strerror if isinstance(error, OSError) else repr(error)
         closed = "" if user is None else blocked_by(found, user)
-        complaint = f"the command `{command[0]}` cannot be run: {why}{closed}\n"
+        complaint = f"cannot run the command `{command[0]}`: {why}{closed}\n"
         os.write(failures, complaint.encode()[-1_000:])
     finally:
         os._exit(FAILED)
 
 
 def _die_with(supervisor: int) -> None:
-    """Have this process die with its parent, or at once where that died before it was asked."""
+    """Die with the parent, or at once if it has already died."""
     die_with_parent()
     if os.getppid() != supervisor:
         os._exit(FAILED)
 
 
 def _found(name: str, path: str) -> str:
-    """Return the file of a command; looking for it costs less than trying to run each."""
+    """Return the file of a command; a search is cheaper than trying to run each."""
     if "/" not in name:
         for folder in path.split(":"):
             file = f"{folder}/{name}"

@@ -1,12 +1,11 @@
-"""Which user a team's jobs run as, where the control plane runs as root.
+"""The user that a team's jobs run as, if the control plane runs as root.
 
-Each team has a number of its own, drawn from a range that no account uses, as user and as
-group. What was given once stays given: a number that another team had would own its files. The
-list is on the disk before a job runs under it.
+Each team has an id of its own as user and group, from a range without accounts. Ids are never
+reassigned: another team's id would own its files. The list is on disk before a job uses it.
 
-    HOME/team-users.json     {"teams": {NAME: NUMBER}, "put_right": whether old files are given}
+    HOME/team-users.json     {"teams": {NAME: NUMBER}, "put_right": whether old files are migrated}
 
-That this file is there also says that the way to the folders of teams is open to their users.
+If this file exists, the parents of team folders are open to their users.
 """
 
 import grp
@@ -30,28 +29,28 @@ from tenfold.live.local.spawner.wire import UserLine
 from tenfold.model.errors import InputError
 
 FIRST, LAST = 2_100_000_000, 2_100_009_999
-"""An assumption: above what systemd, useradd, containers and directories give out by themselves,
-and below where numbers turn negative."""
+"""An assumption: above the ranges of systemd, useradd, containers and directories, and below where
+ids turn negative."""
 MOST = 2**31 - 1
 GPU_GROUPS = ("video", "render")
-"""Who may open GPUs, where not everybody may; an assumption about how distributions name them."""
+"""Groups that may open GPUs, where access is restricted; an assumption about distributions."""
 NEEDED = {"chown": 0, "dac_override": 1, "fowner": 3, "kill": 5, "setgid": 6, "setuid": 7}
-"""Rights of root that a container may have taken away, by their number."""
+"""Capabilities of root that a container may lack, by number."""
 
 
 class UidRange(Struct, frozen=True):
-    """The numbers that may be given out."""
+    """The range of user ids to assign."""
 
     first: int = FIRST
     last: int = LAST
 
 
 class UidsExhausted(Exception):
-    """Every number of the range is given out or taken."""
+    """Every id of the range is in use."""
 
 
 class TeamUsers:
-    """The users of teams. One process at a time writes the list: who holds the state folder."""
+    """The users of teams. Only the holder of the state directory writes the list."""
 
     def __init__(self, home: ExecutorDir, uid_range: UidRange) -> None:
         self._home = home
@@ -63,9 +62,9 @@ class TeamUsers:
             self._write()
 
     def user_for(self, team: str, *, gpus: bool = False) -> UserLine:
-        """Return the user of a team; a new one is on the disk when this returns.
+        """Return the user of a team; a new one is on disk when this returns.
 
-        Raises `OSError` where the disk does not take it, and `UidsExhausted`.
+        Raises `OSError` if it cannot be written, and `UidsExhausted`.
         """
         uid = self._teams.get(team)
         if uid is None:
@@ -80,7 +79,7 @@ class TeamUsers:
         return {"uid": uid, "gid": uid, "groups": groups, "name": file_name(team)}
 
     def migrate_ownership(self, but: tuple[str, ...] = ()) -> int:
-        """Give folders of before to their teams, once; return how many files were left alone."""
+        """Give existing folders to their teams, once; return how many files were left alone."""
         remove_other_access(self._home.path, ("attempts", "teams"))
         if self._is_migrated:
             return 0
@@ -107,7 +106,7 @@ class TeamUsers:
 
 
 def reset_ownership_migration(home: ExecutorDir) -> None:
-    """Note that jobs run as root again: what they write must be given to their teams later."""
+    """Record that jobs run as root again: their files must be given to their teams later."""
     path = f"{home.path}/{TEAM_USERS}"
     if os.path.exists(path):
         teams, is_put_right = _read(path)
@@ -116,12 +115,12 @@ def reset_ownership_migration(home: ExecutorDir) -> None:
 
 
 def why_no_team_users(home: str, uid_range: UidRange) -> str:
-    """Return why teams cannot have users of their own here; empty where they can."""
+    """Return why teams cannot have their own users here; empty if they can."""
     if os.geteuid() != 0:
-        return "it was not started as root"
+        return "not started as root"
     missing = [name for name, bit in NEEDED.items() if not _capabilities() >> bit & 1]
     if missing:
-        return f"root may not do everything here: {', '.join(missing)}"
+        return f"root lacks capabilities here: {', '.join(missing)}"
     for kind in ("uid", "gid"):
         if not _is_mapped(f"/proc/self/{kind}_map", uid_range):
             ids = f"{uid_range.first} to {uid_range.last}"
@@ -132,7 +131,9 @@ def why_no_team_users(home: str, uid_range: UidRange) -> str:
         if os.path.isdir(folder) and not os.stat(folder).st_mode & 0o001:
             closed = folder
         folder = os.path.dirname(folder)
-    return f"their users could not enter `{closed}`; see --home" if closed else ""
+    return (
+        f"team users cannot enter `{closed}`; see --state-dir" if closed else "" if closed else ""
+    )
 
 
 def _read(path: str) -> tuple[dict[str, int], bool]:
@@ -148,8 +149,8 @@ def _read(path: str) -> tuple[dict[str, int], bool]:
             return teams, bool(found.get("put_right"))
     raise InputError(
         "team-users-damaged",
-        "the list of the users of teams cannot be read, and a number must not be given twice",
-        "restore the file, or write it anew from the owners of the folders in `teams`",
+        "cannot read the list of team users, and an id must not be assigned twice",
+        "restore the file, or rebuild it from the owners of the folders in `teams`",
         file=path,
     )
 
@@ -179,7 +180,7 @@ def _capabilities() -> int:
 
 
 def _is_mapped(path: str, uid_range: UidRange) -> bool:
-    """Tell whether numbers mean something in this namespace of users."""
+    """Return whether the ids are mapped in this user namespace."""
     try:
         with open(path, encoding="ascii") as file:
             lines = [[int(word) for word in line.split()] for line in file]

@@ -1,8 +1,7 @@
-"""Become the user of a team: for good as a member, or for a moment as its supervisor.
+"""Become a team's user: permanently as a member, or temporarily as its supervisor.
 
-The supervisor stays root, since it serves other teams later. Whatever it does in a place that
-a team can write to, it does with that team's rights: a link that a job planted there leads to
-nothing that the job could not reach itself.
+The supervisor stays root, since it serves other teams later. In places that a team can write to, it
+acts with the team's rights: a link planted by a job cannot reach further than the job.
 """
 
 import os
@@ -18,7 +17,7 @@ _SHEBANG_BYTES = 256
 
 @contextmanager
 def acting_as(user: UserLine | None) -> Generator[None, None, None]:
-    """Have the rights of a user until the end of the block; None changes nothing."""
+    """Act as a user until the end of the block; None changes nothing."""
     if user is None:
         yield
         return
@@ -35,7 +34,7 @@ def acting_as(user: UserLine | None) -> Generator[None, None, None]:
 
 
 def drop_to(user: UserLine) -> None:
-    """Become a user, with no way back; raises where that cannot be."""
+    """Become a user irrevocably; raises on failure."""
     uid, gid = user["uid"], user["gid"]
     if ROOT in (uid, gid, *user["groups"]):
         raise PermissionError("a team's user must not be root")
@@ -45,29 +44,28 @@ def drop_to(user: UserLine) -> None:
 
 
 def raise_limits() -> None:
-    """Lift limits that never held for root: its members were not to notice that it dropped.
+    """Raise limits that did not apply to root, so members do not notice the change.
 
-    Processes are counted for a user, and so for all jobs of a team: up to the hard limit, which
-    is the machine's own. Memory that a network card reads must be locked; a job's memory is
-    limited as a whole.
+    Processes are counted per user, so for all jobs of a team: up to the hard limit, which is the
+    machine's. Memory for network cards must be locked; a job's memory is limited as a whole.
     """
     for limit in (resource.RLIMIT_NPROC, resource.RLIMIT_MEMLOCK):
         _, most = resource.getrlimit(limit)
         with suppress(ValueError, OSError):
             resource.setrlimit(limit, (most, most))
     with suppress(ValueError, OSError):
-        # Only root with all its rights may.
+        # Only root with full capabilities may.
         resource.setrlimit(
             resource.RLIMIT_MEMLOCK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
         )
 
 
 def blocked_by(file: str, user: UserLine) -> str:
-    """Return what keeps this process, a user by now, from a file; empty where nothing does."""
+    """Return what blocks this process, running as the user, from a file; empty if nothing does."""
     for path in (file, _interpreter(file)):
         closed = _closed(os.path.realpath(path)) if path else ""
         if closed:
-            return f"; the user of team `{user['name']}` (uid {user['uid']}) may not {closed}"
+            return f"; the user of team `{user['name']}` (uid {user['uid']}) cannot {closed}"
     return ""
 
 
@@ -83,7 +81,7 @@ def _closed(path: str) -> str:
 
 
 def _interpreter(file: str) -> str:
-    """Return the program that a script names in its first line."""
+    """Return the interpreter in a script's first line."""
     try:
         with open(file, "rb") as script:
             first = script.readline(_SHEBANG_BYTES)

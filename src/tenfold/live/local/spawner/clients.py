@@ -1,7 +1,7 @@
-"""The spawner's clients: lines in, lines out, and nobody waits for a slow one.
+"""The spawner's clients: lines in, lines out, without blocking on a slow one.
 
-A client that does not read is dropped once too much waits for it. It loses nothing: it
-connects again and reads the attempt folders.
+A client that does not read is disconnected once too much is queued. It loses nothing: it reconnects
+and reads the attempt folders.
 """
 
 import os
@@ -24,7 +24,7 @@ class _Client:
 
 
 class Clients:
-    """Everybody connected to the socket in the current folder, which only its owner can open."""
+    """Clients of the socket in the current folder, which only its owner can open."""
 
     def __init__(self, poll: select.epoll, hello: Callable[[], NoteLine]) -> None:
         self._poll = poll
@@ -41,11 +41,11 @@ class Clients:
 
     @property
     def any(self) -> bool:
-        """Whether somebody is connected."""
+        """Whether a client is connected."""
         return bool(self._clients)
 
     def on_ready(self, file: int, events: int) -> Iterator[tuple[int, bytes]]:
-        """Take what a descriptor has to give; yields (client, line)."""
+        """Handle a ready descriptor; yields (client, line)."""
         if file == self._listener.fileno():
             self._accept()
         elif file in self._clients and events & ~select.EPOLLOUT:
@@ -53,21 +53,21 @@ class Clients:
                 yield file, text
 
     def send(self, file: int, note: NoteLine) -> None:
-        """Send a note to one client, at the next `flush`."""
+        """Queue a note for one client, until the next `flush`."""
         if file in self._clients:
             self._clients[file].unsent += line(note)
 
     def broadcast(self, note: NoteLine) -> None:
-        """Send a note to everybody, at the next `flush`."""
+        """Queue a note for all clients, until the next `flush`."""
         self.broadcast_line(line(note))
 
     def broadcast_line(self, text: bytes) -> None:
-        """Send a line that is made already."""
+        """Queue an encoded line for all clients."""
         for client in self._clients.values():
             client.unsent += text
 
     def flush(self) -> None:
-        """Send what waits, as far as clients take it."""
+        """Send what is queued, as far as clients read it."""
         for file, client in list(self._clients.items()):
             if client.unsent:
                 self._send(file, client)

@@ -1,4 +1,4 @@
-"""What a fork of the spawner does first: let go of everything but what it is given."""
+"""Start of a fork of the spawner: close everything except what it is given."""
 
 import fcntl
 import gc
@@ -8,13 +8,13 @@ from typing import NoReturn
 
 EXIT_BUG = 70
 LOCK_FILE, LINK_FILE = 3, 4
-"""A fork keeps its lock and its link as these, and none above them."""
+"""Descriptors of a fork's lock and link; higher ones are closed."""
 _FD_ABOVE = 16
-"""Above those: a descriptor is moved there first, lest it be one that is taken."""
+"""Above those: descriptors are moved there first, so none is overwritten."""
 
 
 def run_forked(kept: list[int], work: Callable[[], None]) -> NoReturn:
-    """Become another process: of what the spawner held, only these descriptors stay open."""
+    """Run `work` in this fork with only these descriptors open."""
     status = EXIT_BUG
     try:
         gc.disable()

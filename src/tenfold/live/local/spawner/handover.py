@@ -1,11 +1,11 @@
-"""Between a spawner and a supervisor: notes go up, and the next attempt comes down with its lock.
+"""The channel between spawner and supervisor: notes go up, and the next attempt comes down.
 
-A supervisor whose attempt ended by itself may be given another one. That saves a fork and all
-that a fresh fork touches, which is most of what a short job costs. The lock travels with the
-message: whoever dies on the way, somebody who sees neither lock nor end buries the attempt.
+A supervisor whose attempt ended by itself may be given another one. That saves a fork and its
+copied pages, most of the cost of a short job. The lock is passed with the message: if either side
+dies, an attempt with neither lock nor end is reaped.
 
-Only the spawner ends this: it closes its end, and a supervisor that waits then leaves. Were the
-supervisor to leave by itself, an attempt that is on its way just then would be lost.
+Only the spawner closes the channel; a waiting supervisor then exits. If the supervisor left by
+itself, an attempt on its way at that moment would be lost.
 """
 
 import json
@@ -18,37 +18,37 @@ import sys
 from tenfold.live.local.attempt.folder import AttemptFolder, ExecutorDir
 
 NOTE, ATTEMPT_OVER = b"n", b"o"
-"""What a message begins with: a note, or the end of the attempt and readiness for another."""
+"""First byte of a message: a note, or the end of the attempt and readiness for another."""
 BYTES_MOST = 65_536
 _INT_BYTES = 4
 _LOCK_BYTES = socket.CMSG_LEN(_INT_BYTES)
 
 
 class SpawnerChannel:
-    """The supervisor's end. Without a spawner it says so, and nothing is lost."""
+    """The supervisor's end. Without a spawner nothing is lost."""
 
     def __init__(self, file: int) -> None:
         self._socket = socket.socket(fileno=file)
 
     def note(self, text: bytes) -> bool:
-        """Pass on a line; raises `BlockingIOError` to try later, False where nobody listens."""
+        """Send a line; raises `BlockingIOError` to retry later, False if the spawner is gone."""
         return self._send(NOTE + text)
 
     def report_end(self, text: bytes) -> bool:
-        """Tell the end of the attempt; False where the supervisor should leave instead."""
+        """Report the end of the attempt; False if the supervisor should exit instead."""
         try:
             return self._send(ATTEMPT_OVER + text)
         except BlockingIOError:
             return False
 
     def wait_for_next(self, home: ExecutorDir, signals: int) -> tuple[AttemptFolder, int] | None:
-        """Wait for the next attempt and return it with its lock; None when it is time to leave."""
+        """Wait for the next attempt and return it with its lock; None when it is time to exit."""
         poll = select.poll()
         for file in (self._socket.fileno(), signals):
             poll.register(file, select.POLLIN)
         while True:
             ready = [file for file, _ in poll.poll()]
-            # An attempt that came together with a signal is taken, and hears of the signal.
+            # An attempt that arrives together with a signal is accepted, and handles the signal.
             if self._socket.fileno() in ready:
                 return self._receive_attempt(home)
             numbers = os.read(signals, 256)
@@ -77,7 +77,7 @@ class SpawnerChannel:
 
 
 def hand_over(link: socket.socket, folder: AttemptFolder, lock: int) -> bool:
-    """Give an attempt to a supervisor that waits; False where it does not wait any more."""
+    """Pass an attempt to a waiting supervisor; False if it no longer waits."""
     text = json.dumps([folder.job, folder.number]).encode()
     try:
         return socket.send_fds(link, [text], [lock]) == len(text)

@@ -1,4 +1,4 @@
-"""A launch as the spawner reads it, and which launches are turned away before it is asked."""
+"""Validate launches, and encode them for the spawner."""
 
 import re
 
@@ -19,11 +19,11 @@ TRANSPORTS = (
     *("containers-storage", "dir", "docker", "docker-archive", "docker-daemon"),
     *("oci", "oci-archive", "ostree", "sif", "tarball"),
 )
-"""Before a colon they name a place to fetch from, and podman may read more there than the job."""
+"""Transport prefixes: podman would read from there, possibly more than the job may."""
 
 
 def why_refused(launch: Launch, path: str) -> tuple[str, Reason | None]:
-    """Return what runs the launch's image, and why the launch cannot be carried out, if so."""
+    """Return the runtime for the launch's image, and why the launch is refused, if so."""
     spec = launch.run_spec
     if not spec.command or not spec.command[0]:
         return "", Reason("no-command")
@@ -53,7 +53,7 @@ def why_refused(launch: Launch, path: str) -> tuple[str, Reason | None]:
 
 
 def _why_image_unusable(launch: Launch, runtime: str) -> Reason | None:
-    """Return why an image cannot be run by what is here."""
+    """Return why an image cannot be run by this runtime."""
     spec = launch.run_spec
     name = runtime.rpartition("/")[2]
     if not is_podman(runtime):
@@ -72,9 +72,9 @@ def _why_image_unusable(launch: Launch, runtime: str) -> Reason | None:
 
 
 def user_of(launch: Launch, users: TeamUsers | None) -> tuple[UserLine | None, Reason | None]:
-    """Return whom a launch runs as, and why nobody can be named, if so.
+    """Return the user of a launch, and why there is none, if so.
 
-    Tests of nodes run as the control plane does: they measure the machine for it.
+    Node tests run as the control plane's user: they measure the machine for it.
     """
     if users is None or is_node_test(launch.job_id):
         return None, None
@@ -90,7 +90,7 @@ def user_of(launch: Launch, users: TeamUsers | None) -> tuple[UserLine | None, R
 def launch_line(
     launch: Launch, inherited: dict[str, str], runtime: str, log_bytes_most: int
 ) -> LaunchLine:
-    """Return a launch as plain values, defaults spelled out."""
+    """Return a launch as plain values, with defaults."""
     spec = launch.run_spec
     return {
         "job": launch.job_id,

@@ -1,8 +1,7 @@
-"""The controller's end of the spawner's socket: connects, starts a spawner, connects again.
+"""The control plane's end of the spawner's socket: connects, starts a spawner, reconnects.
 
-An order is kept until the spawner says that it took it, and given again after every new
-connection: giving it twice does it once. `fileno` stays the same over reconnections, so that
-a world can wait on it for ever.
+An order is kept until the spawner acknowledges it, and sent again after every new connection:
+orders are idempotent. `fileno` stays the same across reconnections, so a world can wait on it.
 """
 
 import os
@@ -20,7 +19,7 @@ from tenfold.model.errors import Unreachable
 ANSWER_S_MOST = 30.0
 TRIES = 5
 ROOT = os.path.abspath(f"{__file__}/../../../../..")
-"""Where the package lies: a spawner without site packages would not find it."""
+"""Location of the package: the spawner runs without site packages."""
 PROGRAM = (
     "import sys; sys.path.append(sys.argv[1]); "
     "from tenfold.live.local.spawner.spawner import main; main(sys.argv[2], int(sys.argv[3]))"
@@ -44,15 +43,15 @@ class SpawnerLink:
         self.spawner = 0
 
     def fileno(self) -> int:
-        """Return a descriptor that is readable while there is something to take."""
+        """Return a descriptor that is readable while there is something to receive."""
         return self._poll.fileno()
 
     def wake_on(self, file: int) -> None:
-        """Have another descriptor wake whoever waits."""
+        """Also wake on another descriptor."""
         self._poll.register(file, select.EPOLLIN)
 
     def send(self, order: OrderLine) -> None:
-        """Number an order and send it, now or when the spawner has room for it."""
+        """Number an order and send it, now or when the socket is writable."""
         self._last += 1
         order["order"] = self._last
         # Only the spawner that is connected now is to leave, not the one that follows it.
@@ -63,7 +62,7 @@ class SpawnerLink:
             self._send()
 
     def receive(self) -> list[NoteLine]:
-        """Return the notes that came; connects again where the spawner went."""
+        """Return received notes; reconnects if the spawner is gone."""
         notes: list[NoteLine] = []
         for _ in range(TRIES):
             self.connect()
@@ -78,7 +77,7 @@ class SpawnerLink:
         return notes
 
     def connect(self) -> None:
-        """Be connected to a spawner of this version, starting one where there is none."""
+        """Connect to a spawner of this version, starting one if needed."""
         for _ in range(TRIES):
             if self._socket is not None:
                 return
@@ -86,12 +85,12 @@ class SpawnerLink:
         if self._socket is None:
             raise Unreachable(
                 "no-spawner",
-                f"the process that starts jobs does not answer in `{self._home.path}`",
+                f"the spawner, which starts jobs, does not respond in `{self._state_dir.path}`",
                 f"look at `{self._home.path}/spawner.log`; jobs that run are not harmed",
             )
 
     def close(self) -> None:
-        """Let go of the spawner, which goes on."""
+        """Disconnect from the spawner, which keeps running."""
         if self._socket is not None:
             self._drop()
         self._poll.close()
@@ -102,7 +101,7 @@ class SpawnerLink:
             return
         connection, hello = found
         if hello.get("protocol") != PROTOCOL:
-            # Its supervisors go on; one of this version finds them by their locks.
+            # Its supervisors continue; a spawner of this version finds them by their locks.
             connection.sendall(line({"order": 0, "do": "leave"}))
             connection.settimeout(ANSWER_S_MOST)
             while connection.recv(65_536):
@@ -120,12 +119,12 @@ class SpawnerLink:
         self._send()
 
     def _open_connection(self) -> tuple[socket.socket, NoteLine] | None:
-        """Return a connection and the spawner's first line; None where nobody answers."""
+        """Return a connection and the spawner's first line; None if it does not respond."""
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connection.settimeout(ANSWER_S_MOST)
         folder = os.open(self._home.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            # By way of the folder: the path of a socket may have 107 bytes and no more.
+            # Through the folder: a socket path is limited to 107 bytes.
             connection.connect(f"/proc/self/fd/{folder}/{SOCKET}")
             hello = b""
             while not hello.endswith(b"\n"):
@@ -141,7 +140,7 @@ class SpawnerLink:
         return connection, cast(NoteLine, parsed(hello))
 
     def _start_spawner(self) -> bool:
-        """Start a spawner and wait until it listens, or leaves because another one does."""
+        """Start a spawner and wait until it listens, or exits because another one does."""
         if self._process is not None:
             self._process.poll()
         ready, held = os.pipe2(os.O_CLOEXEC)
@@ -194,7 +193,7 @@ class SpawnerLink:
         except BlockingIOError:
             pass
         except OSError:
-            # The next `take` sees the end of the connection and makes another.
+            # The next `receive` notices the closed connection and reconnects.
             return
         wanted = select.EPOLLIN | (select.EPOLLOUT if self._unsent else 0)
         self._poll.modify(self._socket, wanted)
@@ -206,7 +205,7 @@ class SpawnerLink:
         self._socket = None
 
     def _is_plain_ack(self, note: NoteLine) -> bool:
-        """Forget an order that was taken; what was known before is passed on."""
+        """Forget an acknowledged order; notes about existing attempts are passed on."""
         if note["saw"] != "taken":
             return False
         self._orders.pop(note.get("order", 0), None)

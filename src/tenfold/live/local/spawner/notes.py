@@ -1,9 +1,9 @@
-"""Short notes from supervisors to whichever spawner lives: by its link, or through a named pipe.
+"""Notes from supervisors to the current spawner: over the channel, or a named pipe.
 
-The link leads to the spawner that forked the supervisor. A later one has the pipe alone.
+The channel leads to the spawner that forked the supervisor. A later spawner only has the pipe.
 
-A note only hurries: what it says stands in a file already, and a spawner that starts reads
-those. So a note that cannot be given now is kept and tried again, and lost with its writer.
+A note only saves time: its content is already in a file, and a new spawner reads those. A note that
+cannot be sent is retried, and lost with its writer.
 """
 
 import os
@@ -14,7 +14,7 @@ from tenfold.live.local.spawner.wire import NoteLine, line
 
 NAME = "notes"
 BYTES_MOST = 4_096
-"""What Linux writes into a pipe at one stroke, so that notes of many do not mix."""
+"""What Linux writes to a pipe atomically, so notes do not mix."""
 
 
 class NoteWriter:
@@ -27,18 +27,18 @@ class NoteWriter:
 
     @property
     def has_unsent(self) -> bool:
-        """Whether a note is still to be given."""
+        """Whether a note is still unsent."""
         return bool(self._unsent)
 
     def send(self, note: NoteLine) -> None:
-        """Give a note, now or at the next `flush`."""
+        """Send a note, now or at the next `flush`."""
         text = line(note)
         if len(text) <= BYTES_MOST:
             self._unsent.append(text)
         self.flush()
 
     def flush(self) -> None:
-        """Give what waits; without a spawner there is nobody to hurry."""
+        """Send pending notes; without a spawner they are dropped."""
         if not self._unsent or self._sent_by_channel():
             return
         try:
@@ -58,7 +58,7 @@ class NoteWriter:
             os.close(pipe)
 
     def _sent_by_channel(self) -> bool:
-        """Give what waits to the link; False where there is none any more."""
+        """Send pending notes over the channel; False if it is closed."""
         try:
             while self._unsent and self._channel is not None:
                 if not self._channel.note(self._unsent[0]):
@@ -71,9 +71,9 @@ class NoteWriter:
 
 
 def open_notes(home: str) -> int:
-    """Return the spawner's end, which never blocks and never ends."""
+    """Return the spawner's end, which never blocks and has no end of file."""
     path = f"{home}/{NAME}"
     with suppress(FileExistsError):
         os.mkfifo(path, 0o600)
-    # Open for writing, too: otherwise it would be at its end whenever nobody writes.
+    # Also open for writing: otherwise it would be at end of file without a writer.
     return os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)

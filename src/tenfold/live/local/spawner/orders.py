@@ -1,4 +1,4 @@
-"""Which starts the spawner turns away, and how it says so."""
+"""Which starts the spawner refuses."""
 
 from tenfold.clock.wall import now_ms
 from tenfold.live.local.attempt.folder import NAME_BYTES_MOST, AttemptFolder, ExecutorDir, file_name
@@ -6,7 +6,7 @@ from tenfold.live.local.spawner.wire import LaunchLine, NoteLine
 
 
 def refused(folder: AttemptFolder, code: str, sentence: str) -> NoteLine:
-    """Return the note that an order was not carried out."""
+    """Return the note that an order was refused."""
     return {
         "saw": "refused",
         "at_ms": now_ms(),
@@ -17,7 +17,7 @@ def refused(folder: AttemptFolder, code: str, sentence: str) -> NoteLine:
 
 
 def refusal_of_start(home: ExecutorDir, launch: LaunchLine) -> NoteLine | None:
-    """Return why an attempt that has no folder yet must not start; None where it may."""
+    """Return why a new attempt must not start; None if it may."""
     job, attempt = launch["job"], launch["attempt"]
     folder = home.attempt(job, attempt)
     if max(len(file_name(job)), len(file_name(launch["team"]))) > NAME_BYTES_MOST:
@@ -28,9 +28,9 @@ def refusal_of_start(home: ExecutorDir, launch: LaunchLine) -> NoteLine | None:
         return refused(folder, "stale-order", sentence)
     if earlier:
         last = home.attempt(job, earlier[-1])
-        # No end and no lock is no end: something of it may still live.
+        # Neither end nor lock: some of its processes may still be alive.
         if last.is_locked() or last.end() is None:
-            sentence = f"attempt {earlier[-1]} of `{job}` is not over yet"
+            sentence = f"attempt {earlier[-1]} of `{job}` has not ended yet"
             return refused(folder, "earlier-attempt-lives", sentence)
     for member in launch["members"]:
         if home.is_lost(member["node"]):

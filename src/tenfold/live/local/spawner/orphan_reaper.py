@@ -1,8 +1,8 @@
-"""End an attempt whose supervisor died: kill what is left, then record it as lost.
+"""Reap an attempt whose supervisor died: kill its processes, then record it as lost.
 
-Its members die with it by the kernel's hand, and their descendants fall to the spawner. What
-escaped both is known by its control group or by the mark in its environment. The lock is held
-meanwhile, so that nobody takes the attempt for over.
+The kernel kills its members with it, and the spawner inherits their descendants. Escaped processes
+are found by control group or by the mark in their environment. The lock is held meanwhile, so the
+attempt does not count as ended.
 """
 
 import os
@@ -22,7 +22,7 @@ LOOK_AGAIN_S_MOST = 1.0
 
 
 def reap_orphan(folder: AttemptFolder, lock: int, limits: ResourceLimits) -> None:
-    """Record a lost attempt once nothing of it lives. The caller is a fresh fork."""
+    """Record a lost attempt once none of its processes is alive. The caller is a fresh fork."""
     with suppress(OSError):
         add_to_record(lock, {"supervisor": os.getpid()})
     group = limits.group(os.path.basename(folder.marker))
@@ -37,7 +37,7 @@ def reap_orphan(folder: AttemptFolder, lock: int, limits: ResourceLimits) -> Non
     if "launch" in record:
         remove_containers(record["launch"], folder.path)
     started = record.get("started")
-    sentence = "the process that watched the job died, and how the job ended is not known"
+    sentence = "the supervisor died, so the result of the job is unknown"
     end = end_line(
         "lost",
         started_ms=started["at_ms"] if started else None,

@@ -1,12 +1,11 @@
-"""The process that forks a supervisor per attempt, and tells its clients what became of each.
+"""The spawner: forks a supervisor per attempt, and reports outcomes to its clients.
 
-It keeps nothing in memory that is not in the attempt folders: killed and started again, it
-finds the supervisors that live by their locks. It imports next to nothing, because every
-supervisor is a copy of it. A supervisor whose attempt ended by itself is given another one, if
-there is one soon. One instance per state folder, by a lock; it leaves by itself
-when nobody is connected and nothing runs.
+Its state is all in the attempt folders: after a restart it finds live supervisors by their locks.
+It imports very little, because every supervisor is a copy of it. A supervisor whose attempt ended
+by itself is given another one, if there is one soon. There is one spawner per state directory, by a
+lock; it exits by itself when no client is connected and nothing runs.
 
-Run by `spawner_link`, without site packages: `main(home, ready)`.
+Started by `link`, without site packages: `main(home, ready)`.
 """
 
 import fcntl
@@ -50,7 +49,7 @@ LATER_S = 0.05
 
 
 def main(home: str, ready: int) -> None:
-    """Serve one state folder until nobody needs it. `ready` is closed once clients may come."""
+    """Serve one state directory until it is not needed. `ready` is closed once it listens."""
     os.umask(0o077)
     state = ExecutorDir(home)
     state.prepare()
@@ -92,7 +91,7 @@ class _Spawner:
             self._poll.register(file, select.EPOLLIN)
 
     def adopt(self) -> None:
-        """Watch the supervisors that live, and bury the attempts that have none and no end."""
+        """Watch live supervisors, and reap attempts with neither supervisor nor end."""
         for folder in self._home.unsettled():
             self._watch_or_reap(folder)
         if not self._watched:
@@ -104,7 +103,7 @@ class _Spawner:
             if not ready and self._is_idle():
                 break
             files = {file for file, _ in ready}
-            # Notes first: a start is told before the end that follows it.
+            # Notes first: a start is reported before the end that follows.
             if self._notes in files or not files.isdisjoint(self._watched):
                 self._pass_on_notes()
             if self._signals in files:
@@ -144,7 +143,7 @@ class _Spawner:
             order = cast(OrderLine, parsed(text))
             known = self._carry_out(order)
         except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
-            os.write(2, f"an order was not carried out: {error!r}\n".encode())
+            os.write(2, f"order failed: {error!r}\n".encode())
             return
         ack: NoteLine = {"saw": "taken", "at_ms": now_ms(), "order": order["order"]}
         if known is not None:
@@ -153,7 +152,7 @@ class _Spawner:
         self._clients.send(client, ack)
 
     def _carry_out(self, order: OrderLine) -> AttemptFolder | None:
-        """Do what an order says; return the attempt if it was there before."""
+        """Carry out an order; return the attempt if it already existed."""
         if order["do"] == "start":
             return self._start(order["launch"])
         if order["do"] == "stop":
@@ -175,7 +174,7 @@ class _Spawner:
                 lock = folder.make(launch)
         except OSError as error:
             why = os.strerror(error.errno or 0)
-            sentence = f"the folder of the attempt cannot be made: {why}"
+            sentence = f"cannot create the attempt folder: {why}"
             refusal = refused(folder, "cannot-write", sentence)
         if refusal is not None:
             self._clients.broadcast(refusal)
@@ -194,7 +193,7 @@ class _Spawner:
             if watched.supervises(folder):
                 watched.stop(stop)
                 return
-        # Not watched yet, or over: whoever comes to watch it looks at this.
+        # Not watched yet, or ended: a future watcher reads this.
         folder.write_stop(stop)
 
     def _mark_node(self, node: str, *, lost: bool) -> None:
@@ -215,7 +214,7 @@ class _Spawner:
     # Supervisors.
 
     def _begin(self, folder: AttemptFolder, lock: int) -> None:
-        """Give an attempt to a supervisor that rests, or to a new one."""
+        """Assign an attempt to an idle supervisor, or to a new one."""
         watched = self._pool.assign(folder, lock)
         if watched is not None and watched.link is not None:
             os.close(lock)
@@ -239,7 +238,7 @@ class _Spawner:
         work: Callable[[], None],
         link: socket.socket | None = None,
     ) -> None:
-        """Fork a process that has these descriptors, the lock first, and watch it."""
+        """Fork a process with these descriptors, the lock first, and watch it."""
         signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED_SIGNALS)
         try:
             pid = os.fork()
@@ -268,8 +267,8 @@ class _Spawner:
             self._poll.register(watched.link, select.EPOLLIN)
 
     def _receive(self, watched: SupervisorWatch) -> bool:
-        """Pass on what a supervisor says; False where it says nothing any more."""
-        assert watched.link is not None, "only who has a link is heard"
+        """Forward a supervisor's message; False if there is none."""
+        assert watched.link is not None, "only a watch with a link receives"
         try:
             text = watched.link.recv(BYTES_MOST)
         except BlockingIOError:
@@ -293,7 +292,7 @@ class _Spawner:
             watched.link = None
 
     def _watch_or_reap(self, folder: AttemptFolder) -> None:
-        """Watch a supervisor that was not forked here; without one, bury what has no end."""
+        """Watch a supervisor of another spawner; reap an attempt without lock and end."""
         if folder.is_locked():
             found = watch_supervisor(folder)
             if found is None:
@@ -307,7 +306,7 @@ class _Spawner:
 
     def _on_supervisor_exit(self, watched: SupervisorWatch) -> None:
         while watched.link is not None and self._receive(watched):
-            """What it said last comes before its end."""
+            """Its last messages come before its end."""
         self._unlink(watched)
         self._pool.forget(watched)
         self._poll.unregister(watched.file)
@@ -338,7 +337,7 @@ class _Spawner:
             self._kill_strays()
 
     def _kill_strays(self) -> None:
-        """Kill what dead supervisors left: every child that is none of our own forks."""
+        """Kill processes of dead supervisors: every child that is not one of our forks."""
         for pid in children(os.getpid()):
             if pid not in self._pids:
                 kill(pid)
@@ -363,8 +362,8 @@ def _open_signal_pipe() -> int:
     reader, writer = open_pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    # A control plane that was started in the background or with nohup ignores some signals. Jobs
-    # must not inherit that.
+    # A control plane started in the background or with nohup ignores some signals. Jobs must not
+    # inherit that.
     for number in signal.valid_signals():
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
@@ -374,7 +373,7 @@ def _open_signal_pipe() -> int:
 
 
 def _ignore_signal(_number: int, _frame: object) -> None:
-    """The pipe has it already; supervisors inherit this."""
+    """The wakeup pipe has it; supervisors inherit this handler."""
 
 
 def _drain(file: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Watch a supervisor by a descriptor of its process, which no other process can come to mean."""
+"""Watch a supervisor by its pidfd, which is never reused for another process."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from tenfold.live.local.spawner.wire import StopLine
 
 
 class SupervisorWatch:
-    """One supervisor; `file` becomes readable when it is gone, `link` when it has a word."""
+    """One supervisor; `file` is readable when it exits, `link` when it sent a message."""
 
     def __init__(
         self, folder: AttemptFolder, pid: int, file: int, link: socket.socket | None = None
@@ -19,9 +19,9 @@ class SupervisorWatch:
         self.pid = pid
         self.file = file
         self.link = link
-        """None for one that another spawner forked."""
+        """None for a supervisor of another spawner."""
         self.is_over = False
-        """Whether its attempt is over; it may live on for another."""
+        """Whether its attempt ended; it may be kept for another."""
         self.was_signalled = False
         self._nodes: list[str] | None = None
 
@@ -30,24 +30,24 @@ class SupervisorWatch:
         return SupervisorWatch(folder, self.pid, self.file, self.link)
 
     def release(self) -> None:
-        """Have a supervisor that rests leave. Its end of the link tells it."""
+        """Have an idle supervisor exit, by closing its link."""
         if self.link is not None:
             with suppress(OSError):
                 self.link.shutdown(socket.SHUT_WR)
 
     @property
     def nodes(self) -> list[str]:
-        """The nodes that the attempt lies on; read when first asked for."""
+        """The nodes of the attempt; read on first use."""
         if self._nodes is None:
             self._nodes = [member["node"] for member in self.folder.launch()["members"]]
         return self._nodes
 
     def supervises(self, folder: AttemptFolder) -> bool:
-        """Tell whether this is the supervisor of an attempt that is under way."""
+        """Return whether this supervises an active attempt."""
         return not self.is_over and self.folder.path == folder.path
 
     def stop(self, stop: StopLine) -> None:
-        """Order a stop. On a full disk the job is ended with the grace that it names itself."""
+        """Order a stop. If the disk is full, the job's own grace period applies."""
         try:
             self.folder.write_stop(stop)
         except OSError:
@@ -56,7 +56,7 @@ class SupervisorWatch:
             self.signal_stop()
 
     def signal_stop(self) -> None:
-        """Have the supervisor read whether it is to stop."""
+        """Have the supervisor read its stop request."""
         self._signal(signal.SIGUSR1)
 
     def _signal(self, number: int) -> None:
@@ -66,9 +66,9 @@ class SupervisorWatch:
 
 
 def watch_supervisor(folder: AttemptFolder) -> SupervisorWatch | None:
-    """Return a watch on the supervisor that holds the lock; None to ask again a little later.
+    """Return a watch on the lock holder; None to retry a little later.
 
-    The lock is held before and after the process is opened: then the number was its own.
+    The lock is held before and after the process is opened, so the pid was its own.
     """
     pid = folder.record().get("supervisor")
     if pid is None:

@@ -1,16 +1,16 @@
-"""What client, spawner and supervisor tell each other: JSON lines, and files of the same form.
+"""Messages between client, spawner and supervisor: JSON lines, and files of the same form.
 
-The spawner has no msgspec, so these are plain dictionaries with names. A change that an older
-side would misread raises `PROTOCOL`; the client then asks the older spawner to leave.
+The spawner has no msgspec, so these are typed dictionaries. A change that an older side would
+misread raises `PROTOCOL`; the client then asks the older spawner to exit.
 """
 
 import json
 from typing import Any, Literal, NotRequired, TypedDict, cast
 
 PROTOCOL = 2
-"""1 knew no users of teams: it would have run their jobs as root."""
+"""Version 1 had no team users: it would have run their jobs as root."""
 LINE_BYTES_MOST = 4 * 1024 * 1024
-"""An order longer than this is not read: nobody has an environment of that size."""
+"""Longer orders are rejected: no environment is this large."""
 
 
 class MemberLine(TypedDict):
@@ -23,17 +23,17 @@ class MemberLine(TypedDict):
 
 
 class UserLine(TypedDict):
-    """The user that a team's jobs run as, where teams have users of their own."""
+    """The user of a team's jobs, if teams have their own users."""
 
     uid: int
     gid: int
     groups: list[int]
-    """Groups beside its own, such as those that may use GPUs."""
+    """Additional groups, such as those with GPU access."""
     name: str
 
 
 class LaunchLine(TypedDict):
-    """A start, with everything a supervisor needs to know."""
+    """A start, with everything a supervisor needs."""
 
     job: str
     attempt: int
@@ -42,13 +42,13 @@ class LaunchLine(TypedDict):
     command: list[str]
     env: list[tuple[str, str]]
     inherited: dict[str, str]
-    """What is passed on of the controller's own environment."""
+    """Variables inherited from the control plane."""
     folder: str
     image: str
     runtime: str
-    """Path of what runs the image."""
+    """Path of the container runtime."""
     runtime_env: NotRequired[dict[str, str]]
-    """What that reads of the controller's own environment, and no job gets."""
+    """Variables that only the container runtime gets."""
     saves_folder: str
     saves_every_ms: int | None
     grace_ms: int
@@ -57,11 +57,11 @@ class LaunchLine(TypedDict):
     members: list[MemberLine]
     ordered_ms: int
     user: NotRequired[UserLine]
-    """Missing where jobs run as the user who started the control plane."""
+    """Missing if jobs run as the user of the control plane."""
 
 
 class StopLine(TypedDict):
-    """Why and how soon an attempt is to end."""
+    """Why and how soon an attempt is stopped."""
 
     grace_ms: int
     cause: Literal["stopped", "node-lost"]
@@ -69,7 +69,7 @@ class StopLine(TypedDict):
 
 
 class StartedLine(TypedDict):
-    """What is so once every member runs."""
+    """Written once all members run."""
 
     at_ms: int
     pids: list[int]
@@ -78,7 +78,7 @@ class StartedLine(TypedDict):
 
 
 class RecordLines(TypedDict):
-    """The record of an attempt, all its lines together. The last supervisor counts."""
+    """All lines of an attempt's record. The last supervisor counts."""
 
     launch: NotRequired[LaunchLine]
     supervisor: NotRequired[int]
@@ -93,7 +93,7 @@ class ReasonLine(TypedDict):
 
 
 class EndLine(TypedDict):
-    """How an attempt ended. `how` is `lost` where nobody saw it or its node went."""
+    """How an attempt ended. `how` is `lost` if that is unknown or its node was lost."""
 
     at_ms: int
     started_ms: int | None
@@ -104,7 +104,7 @@ class EndLine(TypedDict):
     reason: ReasonLine | None
     log_bytes_dropped: int
     died_ms: NotRequired[int]
-    """When a member that was ended for its silence was last heard."""
+    """Last heartbeat of a member that was killed as hung."""
 
 
 class StartOrder(TypedDict):
@@ -126,7 +126,7 @@ class StopOrder(TypedDict):
 
 
 class NodeOrder(TypedDict):
-    """Take a node to be lost, or to be back."""
+    """Mark a node as lost, or as back."""
 
     order: int
     do: Literal["lose-node", "restore-node"]
@@ -134,7 +134,7 @@ class NodeOrder(TypedDict):
 
 
 class LeaveOrder(TypedDict):
-    """Let the spawner go; supervisors go on."""
+    """Ask the spawner to exit; supervisors continue."""
 
     order: int
     do: Literal["leave"]
@@ -144,7 +144,7 @@ OrderLine = StartOrder | StopOrder | NodeOrder | LeaveOrder
 
 
 class NoteLine(TypedDict):
-    """Spawner to client: what was seen, or that an order was taken."""
+    """Spawner to client: an observation, or the acknowledgement of an order."""
 
     saw: Literal[
         "hello", "taken", "started", "ended", "refused", "trouble", "node-lost", "node-back"
@@ -157,19 +157,19 @@ class NoteLine(TypedDict):
     job: NotRequired[str]
     attempt: NotRequired[int]
     known: NotRequired[bool]
-    """On `taken`: the attempt was there before, so its folder says what became of it."""
+    """On `taken`: the attempt already existed, so its folder has the outcome."""
     end: NotRequired[EndLine]
     reason: NotRequired[ReasonLine]
     node: NotRequired[str]
 
 
 def line(message: OrderLine | NoteLine) -> bytes:
-    """Return a message as one line."""
+    """Encode a message as one line."""
     return json.dumps(message, separators=(",", ":")).encode() + b"\n"
 
 
 def parsed(text: bytes) -> dict[str, Any]:
-    """Return what a line or file holds; raises `ValueError` where that is no object."""
+    """Decode a line or file; raises `ValueError` if it is not an object."""
     value: object = json.loads(text)
     if not isinstance(value, dict):
         raise ValueError("not an object")
