@@ -156,9 +156,13 @@ def test_memory_is_limited_inside_too(rig: LocalRig):
 @pytest.mark.parametrize(
     ("image", "command", "why"),
     [
-        ("localhost/no-such-image:1", "true", "is not on this machine, and none is fetched"),
-        ("nowhere.example/of/somebody", "true", "is not on this machine, and none is fetched"),
-        ("Capital/name", "true", "cannot run the image"),
+        ("localhost/no-such-image:1", "true", "is not on this machine, and images are not"),
+        (
+            "nowhere.example/of/somebody",
+            "true",
+            "is not on this machine, and images are not",
+        ),
+        ("Capital/name", "true", "cannot run image"),
         (IMAGE, "no-such-command", "no-such-command"),
     ],
 )

@@ -195,7 +195,7 @@ def test_a_command_that_a_team_cannot_reach_says_what_is_closed(
     )
     end = ended(executor)
     assert end.reason is not None
-    assert f"may not enter `{closed}`" in render(end.reason)
+    assert f"cannot enter `{closed}`" in render(end.reason)
 
 
 def test_a_command_that_is_closed_on_the_path_is_passed_over(rig: UsersRig, tmp_path: Path):

@@ -208,7 +208,12 @@ def test_gpus_that_nobody_described_are_a_reason_to_refuse(
 @pytest.mark.parametrize(
     ("runtime", "said", "code", "why"),
     [
-        ("podman", "Error: alpine: image not known", 125, "none is fetched: `podman pull` it"),
+        (
+            "podman",
+            "Error: alpine: image not known",
+            125,
+            "images are not pulled: run `podman pull`",
+        ),
         ("podman", "Error: crun: no: OCI permission denied", 126, "crun: no: OCI permission"),
         ("podman", "ERROR (catatonit:2): failed to exec pid1: No such file", 1, "`train`"),
         ("apptainer", "FATAL:   could not open image a.sif", 255, "could not open image a.sif"),

@@ -52,7 +52,7 @@ def start(up: Up, *options: str) -> str:
 
 @apart
 def test_a_job_reads_nothing_of_the_control_plane(up: Up):
-    assert "each runs as a user of its own" in start(up)
+    assert "each runs as its own user" in start(up)
     names = ("address.json", "journal.db", "run/team-users.json", "logs/server.jsonl", "up.lock")
     tries = [f"cat {up.home}/{name}" for name in names] + [f"ls {up.home}", f"ls {up.home}/run"]
     script = "; ".join(f"({one}) > /dev/null 2>&1 && echo '{one}'" for one in tries)
@@ -73,9 +73,7 @@ def test_the_users_of_teams_survive_a_kill(up: Up):
 
 @apart
 def test_a_state_folder_of_before_is_put_right(up: Up):
-    assert "closed to each other in the API alone (--team-users off)" in start(
-        up, "--team-users", "off"
-    )
+    assert "only the API separates teams (--team-users off)" in start(up, "--team-users", "off")
     assert ran(up, "a", "cd; echo old > file; chmod 600 file; id -u") == "0\n"
     (up.home / "first-job.toml").chmod(0o644)
     up.interrupt()

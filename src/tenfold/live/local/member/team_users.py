@@ -131,9 +131,7 @@ def why_no_team_users(home: str, uid_range: UidRange) -> str:
         if os.path.isdir(folder) and not os.stat(folder).st_mode & 0o001:
             closed = folder
         folder = os.path.dirname(folder)
-    return (
-        f"team users cannot enter `{closed}`; see --state-dir" if closed else "" if closed else ""
-    )
+    return f"team users cannot enter `{closed}`; see --state-dir" if closed else ""
 
 
 def _read(path: str) -> tuple[dict[str, int], bool]:

@@ -85,8 +85,8 @@ class SpawnerLink:
         if self._socket is None:
             raise Unreachable(
                 "no-spawner",
-                f"the spawner, which starts jobs, does not respond in `{self._state_dir.path}`",
-                f"look at `{self._home.path}/spawner.log`; jobs that run are not harmed",
+                f"the spawner, which starts jobs, does not respond in `{self._home.path}`",
+                f"see `{self._home.path}/spawner.log`; running jobs are not affected",
             )
 
     def close(self) -> None:
