@@ -225,10 +225,11 @@ def grow_file() -> str:
 
 def growth_layers(layers: Sequence[Layer]) -> str:
     """Return the page of layers, in the order in which they are shown."""
-    head = ["layer", "breaks when", "grows with", "evaluated by", "needs", "fixed by", "lead time"]
+    head = ["layer", "id", "breaks if", "grows with", "source", "needs", "fixed by", "lead time of"]
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     for layer in layers:
         cells = [
+            layer.label(""),
             f"`{layer.name}`",
             layer.breaks,
             ", ".join(f"`{one}`" for one in layer.grows_with) or "nothing",
@@ -241,20 +242,21 @@ def growth_layers(layers: Sequence[Layer]) -> str:
     assumed: dict[str, list[str]] = {}
     for layer in layers:
         if layer.assumes:
-            assumed.setdefault(layer.assumes, []).append(f"`{layer.name}`")
+            assumed.setdefault(layer.assumes, []).append(layer.label(""))
     parts = [
         "# Growth layers",
         MADE,
-        "This page lists every layer that `tenfold grow` evaluates: when it breaks, what it needs "
-        "and what fixes it.",
-        "Layers that are evaluated by formula have a closed form; those that are evaluated by "
-        "simulation run the history at several factors. [How to read the ladder]"
-        "(../explanation/how-to-read-the-ladder.md) explains the result, and [Add a growth layer]"
-        "(../how-to/add-a-growth-layer.md) shows how to add one.",
+        "All layers that `tenfold grow` evaluates: when they break, what they need and what fixes "
+        "them.",
+        "Computed layers have a closed formula. Simulated layers are read from simulations of the "
+        "job history at several factors. [How to read growth results]"
+        "(../explanation/how-to-read-growth-results.md) explains the result, and "
+        "[Add a growth layer](../how-to/add-a-growth-layer.md) says how to add one. The id is used "
+        "in JSON and in tables of measurements.",
         "\n".join(lines),
-        "## Assumptions",
-        "A layer without a value for the fleet uses an assumption, is graded `assumed`, and does "
-        "not count as broken unless `--count-assumed` is given.",
+        "## What is assumed",
+        "A layer that rests on an assumption is graded `assumed` and not ranked, unless "
+        "`--count-assumed` is given.",
         "\n".join(
             ["| layers | assumption |", "|---|---|"]
             + [f"| {', '.join(names)} | {said} |" for said, names in assumed.items()]
@@ -265,8 +267,8 @@ def growth_layers(layers: Sequence[Layer]) -> str:
 
 def _judged_by(layer: Layer) -> str:
     if isinstance(layer, SimulatedLayer):
-        return "simulation"
-    return "other layers" if isinstance(layer, DerivedLayer) else "formula"
+        return "simulated"
+    return "other layers" if isinstance(layer, DerivedLayer) else "computed"
 
 
 def _row_example(file: Path) -> str:

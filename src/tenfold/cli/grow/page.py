@@ -75,8 +75,8 @@ def _tiles(answer: GrowAnswer, upto: str) -> list[tuple[str, str]]:
     if not answer.rows:
         return tiles
     bill = bill_of(answer.rows)
-    stands = f">{upto}" if answer.ok_up_to is None else factor(answer.ok_up_to)
-    tiles.append((stands, "OK up to, with all fixes"))
+    reached = f">{upto}" if answer.ok_up_to is None else factor(answer.ok_up_to)
+    tiles.append((reached, "OK up to, with all fixes"))
     known = bill.unpriced < bill.reliefs or not bill.reliefs
     more = f", plus {bill.unpriced} of unknown price" if bill.unpriced and known else ""
     tiles.append(

@@ -1,1 +1,1 @@
-"""Growth laws: utilisation of a layer as a function of the growth factor."""
+"""Growth: utilisation of a layer as a function of the growth factor."""

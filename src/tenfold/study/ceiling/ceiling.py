@@ -39,8 +39,8 @@ class CeilingAnswer(Struct, frozen=True, kw_only=True):
     @property
     def short_of_expected(self) -> tuple[LayerCeiling, ...]:
         """Layers that run out before the fleet reaches its expected size."""
-        wanted = self.gpus_expected or 0
-        return tuple(one for one in self.layers if one.gpus is not None and one.gpus < wanted)
+        required = self.gpus_expected or 0
+        return tuple(one for one in self.layers if one.gpus is not None and one.gpus < required)
 
 
 def ceiling(fleet: OpenFleet, question: CeilingQuestion | None = None) -> CeilingAnswer:

@@ -102,13 +102,13 @@ def _request(fleet: OpenFleet, question: CeilingQuestion) -> TrainRequest | None
 
 def gpus_searched(target: PlanningTarget) -> int:
     """Return the largest size to check: 64 times today, in whole nodes and a power of two."""
-    wanted = min(max(target.gpus * GROWTH_MAX, GPUS_SEARCHED_MIN), GPUS_SEARCHED_MAX)
-    nodes = max(1, wanted // target.gpus_per_node)
+    required = min(max(target.gpus * GROWTH_MAX, GPUS_SEARCHED_MIN), GPUS_SEARCHED_MAX)
+    nodes = max(1, required // target.gpus_per_node)
     return (1 << (nodes.bit_length() - 1)) * target.gpus_per_node
 
 
 def grown(design: Design, gpus: int) -> PlanningTarget:
-    """Return the ground with more nodes alike, hung on leaves as such a fabric would be built."""
+    """Return the target with more nodes of the same kind, on leaves as in a fabric of that size."""
     target = replace(design.target, gpus=gpus)
     fabric = design.fabric
     if fabric is None:

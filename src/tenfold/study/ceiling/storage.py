@@ -38,14 +38,14 @@ def storage_layers(design: Design) -> list[LayerCeiling]:
 
 def feeding_tier(design: Design) -> Tier | None:
     """Return the tier given, else the fastest one that training reads from."""
-    wanted = design.question.tier
-    if wanted is not None:
-        named = next((tier for tier in design.tiers if tier.id == wanted), None)
+    required = design.question.tier
+    if required is not None:
+        named = next((tier for tier in design.tiers if tier.id == required), None)
         if named is None:
             known = ", ".join(f"`{tier.id}`" for tier in design.tiers) or "none"
             raise InputError(
                 "unknown-tier",
-                f"no tier `{wanted}` at site `{design.site}`",
+                f"no tier `{required}` at site `{design.site}`",
                 f"choose one of: {known}",
             )
         return named

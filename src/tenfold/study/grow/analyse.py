@@ -73,7 +73,7 @@ def analyse(
     start = relax(today, *over)
     rows, ok_up_to = _bottlenecks(start, constraint_set)
     constraints = constraint_set.all(start)
-    judged = rank(constraints, max(question.most, FACTOR_SHOWN_MOST))
+    evaluated = rank(constraints, max(question.most, FACTOR_SHOWN_MOST))
     first = rows[0] if rows else None
     return GrowAnswer(
         fleet=start.spec.name,
@@ -83,10 +83,12 @@ def analyse(
         first=first,
         rows=tuple(rows),
         ok_up_to=ok_up_to,
-        layers=tuple(_layer_row(one, question.most) for one in judged if not one.constraint.needs),
+        layers=tuple(
+            _layer_row(one, question.most) for one in evaluated if not one.constraint.needs
+        ),
         unknown=_missing(constraints, layers),
         curves=tuple(
-            _curve(one.constraint, question.most) for one in judged if not one.constraint.needs
+            _curve(one.constraint, question.most) for one in evaluated if not one.constraint.needs
         ),
         limits=start.grow.limits,
         assumptions=(
@@ -95,7 +97,7 @@ def analyse(
             *inputs.notes,
             *constraint_set.notes,
         ),
-        sentence=_sentence(first, question, judged),
+        sentence=_sentence(first, question, evaluated),
     )
 
 
@@ -194,8 +196,8 @@ def _target(question: GrowQuestion, cause: Attribution) -> float:
     A relief sized for the next break alone would have to be bought again right after it.
     """
     rival = question.most if cause.k_without is None else cause.k_without
-    wanted = [factor for factor in question.to if factor > rival * CLEARLY]
-    return min(wanted, default=question.most) * PAST
+    required = [factor for factor in question.to if factor > rival * CLEARLY]
+    return min(required, default=question.most) * PAST
 
 
 def _helps(k: float, then: float | None, relaxed: float | None) -> bool:
@@ -214,10 +216,10 @@ def _reliefs(constraints: Sequence[Constraint], target: float) -> list[Relief]:
 
 
 def _row(state: State, cause: Attribution, k: float, most: float, step: Step | None) -> Row:
-    judged = [
+    evaluated = [
         evaluate(constraint, max(most, FACTOR_SHOWN_MOST)) for constraint in cause.constraints
     ]
-    worst = min(judged, key=lambda one: inf if one.broken.k is None else one.broken.k)
+    worst = min(evaluated, key=lambda one: inf if one.broken.k is None else one.broken.k)
     relief = step[0] if step else None
     # A cause that shows through its effect breaks before its own constraint says so.
     low = k if worst.broken.low is None else min(k, worst.broken.low)
@@ -278,11 +280,11 @@ def _missing(constraints: Sequence[Constraint], layers: Sequence[Layer]) -> tupl
         Missing(layer=one.layer, resource=one.resource, title=one.of.label(""), needs=one.needs)
         for one in constraints
     ]
-    judged = {constraint.layer for constraint in constraints}
+    evaluated = {constraint.layer for constraint in constraints}
     beyond = [
         Missing(layer=one.name, resource="", title=one.label(""), needs="")
         for one in layers
-        if one.always_listed and one.name not in judged
+        if one.always_listed and one.name not in evaluated
     ]
     return (*(one for one in here if one.needs), *beyond)
 
@@ -306,10 +308,10 @@ def rounded(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.6g}")
 
 
-def _sentence(first: Row | None, question: GrowQuestion, judged: Sequence[Evaluated]) -> str:
+def _sentence(first: Row | None, question: GrowQuestion, evaluated: Sequence[Evaluated]) -> str:
     axis = AXIS_WORDS[question.axis]
     if first is None:
-        assumed_only = any((one.broken.k or inf) <= question.most for one in judged)
+        assumed_only = any((one.broken.k or inf) <= question.most for one in evaluated)
         what = "only assumed layers break" if assumed_only else "no evaluated layer breaks"
         return f"{what} up to {question.most:g}x {axis}"
     if first.k is not None and first.k <= 1:

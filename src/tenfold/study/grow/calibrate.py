@@ -182,7 +182,7 @@ def _wait_error(pairs: Sequence[_Pair], weights: Sequence[int]) -> float:
 
 
 def _use_error(jobs: Sequence[Job], starts_ms: Mapping[JobId, int], ran: RunOutcome) -> float:
-    """Return the error of the GPU time held in the window, by jobs whose real start is known."""
+    """Return the error of the GPU time allocated in the window, by jobs with a known start."""
     window = ran.window
     real = sum(
         requested_milli(job) * _within(starts_ms[job.id], job, window)

@@ -32,7 +32,7 @@ SEEDS_AFTER_RELIEF = 2
 def computed_constraints(
     state: State, axis: Axis, layers: Sequence[Layer] = LAYERS
 ) -> list[Constraint]:
-    """Return every law that needs no run but for those that are lifted; what was measured first."""
+    """Return all constraints that need no simulation, measured ones first, without relaxed ones."""
     measured = measured_constraints(state, axis, layers)
     figured = [
         constraint
@@ -54,13 +54,13 @@ def _best(measured: Sequence[Constraint], figured: Sequence[Constraint]) -> list
     better = {constraint.key for constraint in measured if not constraint.needs}
     kept = [constraint for constraint in figured if constraint.key not in better]
     # Usage without a limit is reported as unknown, unless another constraint of the layer uses it.
-    told = {constraint.layer for constraint in kept if not constraint.needs}
+    covered = {constraint.layer for constraint in kept if not constraint.needs}
     seen = [
         with_fields(constraint, unlimited=figures[constraint.key].unlimited)
         if constraint.key in figures
         else constraint
         for constraint in measured
-        if not constraint.needs or constraint.layer not in told
+        if not constraint.needs or constraint.layer not in covered
     ]
     return [*seen, *kept]
 
@@ -113,7 +113,7 @@ class ConstraintSet:
         self.calibration = calibrate(inputs)
         on_progress = done or _ignore_progress
         self.runs: Runs = runs_for(inputs, question.axis, most=question.most, done=on_progress)
-        self.notes = window_note(self.runs.judged, inputs.jobs) if inputs.jobs else []
+        self.notes = window_note(self.runs.history_window, inputs.jobs) if inputs.jobs else []
         self._runs_count = self.calibration.calibrated or question.count_assumed
         # Layers that are not ranked are only shown, and one seed is enough for that.
         seeds = max(1, question.seeds) if self._runs_count else 1

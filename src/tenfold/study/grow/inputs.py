@@ -123,8 +123,8 @@ def _work(files: GrowFiles, catalogue: Catalogue) -> GrowInputs:
 
 
 def _history(files: GrowFiles, jobs: Path, catalogue: Catalogue) -> GrowInputs:
-    asked = SimFiles(fleet=files.fleet, jobs=jobs, policy=files.policy, facts=files.facts)
-    prepared = prepare(asked)
+    sim_files = SimFiles(fleet=files.fleet, jobs=jobs, policy=files.policy, facts=files.facts)
+    prepared = prepare(sim_files)
     request = prepared.request
     return GrowInputs(
         fleet=OpenFleet(spec=prepared.spec, layout=prepared.layout, catalogue=catalogue),

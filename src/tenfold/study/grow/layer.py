@@ -184,11 +184,11 @@ class ComputedLayer(Layer, ABC):
         """Return its constraints along an axis; missing inputs are reported only if it grows."""
         if not self.shown_when_constant and not self.grows(axis):
             return []
-        asked = self.reports_missing(axis)
+        report_missing = self.reports_missing(axis)
         return [
             constraint
             for constraint in self.constraints(state, axis)
-            if asked or not constraint.needs
+            if report_missing or not constraint.needs
         ]
 
 

@@ -39,16 +39,16 @@ class ObservedInputs(GrowInputs, frozen=True, kw_only=True, dict=True):
         self, plans: Sequence[TrainPlan]
     ) -> Mapping[TrainConfig, tuple[PlannerEstimate, PlannerEstimate]]:
         """Return planner estimates before and after calibration with the timed runs."""
-        asked = tuple(plans)
-        if asked not in self._estimates:
+        requested = tuple(plans)
+        if requested not in self._estimates:
             catalogue = self.fleet.catalogue
             timed = [row for row in self.observed if row.step_s is not None]
             before, after = (
-                calibrated_estimates(asked, catalogue, ()),
-                calibrated_estimates(asked, catalogue, timed),
+                calibrated_estimates(requested, catalogue, ()),
+                calibrated_estimates(requested, catalogue, timed),
             )
-            self._estimates[asked] = {plan: (before[plan], after[plan]) for plan in before}
-        return self._estimates[asked]
+            self._estimates[requested] = {plan: (before[plan], after[plan]) for plan in before}
+        return self._estimates[requested]
 
 
 def with_observed(inputs: GrowInputs, rows: Sequence[TrainRow]) -> GrowInputs:

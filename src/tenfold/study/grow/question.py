@@ -19,7 +19,7 @@ class GrowQuestion(Struct, frozen=True, kw_only=True):
     seed: int = 0
     failures: str | None = None
     require: float | None = None
-    """The factor that the fleet must stand without any relief."""
+    """The factor that today's fleet must reach without any fix."""
     count_assumed: bool = False
     """Let layers that rest on an assumption be first, and count against `require`."""
 
@@ -31,8 +31,8 @@ class GrowQuestion(Struct, frozen=True, kw_only=True):
 
 def check_question(question: GrowQuestion) -> GrowQuestion:
     """Return the question, or raise an error for a factor out of range."""
-    wanted = (*question.to, *(() if question.require is None else (question.require,)))
-    wrong = next((factor for factor in wanted if not 1 <= factor <= FACTOR_MOST), None)
+    required = (*question.to, *(() if question.require is None else (question.require,)))
+    wrong = next((factor for factor in required if not 1 <= factor <= FACTOR_MOST), None)
     if wrong is not None or not question.to:
         said = "no growth factor given" if wrong is None else f"growth factor {wrong:g}"
         raise InputError(

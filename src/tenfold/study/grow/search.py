@@ -60,13 +60,13 @@ def rankable(constraints: Sequence[Constraint], count_assumed: bool) -> list[Con
 
 def find_bottleneck(constraints: Sequence[Constraint], most: float) -> Bottleneck:
     """Return the factor at which the first constraint breaks, and those that overlap it."""
-    judged = rank(constraints, most)
-    breaking = [one for one in judged if one.broken.status == "breaks"]
+    evaluated = rank(constraints, most)
+    breaking = [one for one in evaluated if one.broken.status == "breaks"]
     if not breaking:
         return Bottleneck(None, None, ())
     least = breaking[0]
     reach = least.broken.high
-    overlapping = tuple(one.constraint for one in judged if _meets(one.broken, reach))
+    overlapping = tuple(one.constraint for one in evaluated if _meets(one.broken, reach))
     return Bottleneck(least.broken.k, least.constraint, overlapping)
 
 

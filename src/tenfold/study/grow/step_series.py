@@ -69,9 +69,9 @@ def calibrated_estimates(
 
     Impossible layouts are left out: an extrapolated series ends there.
     """
-    asked = list(dict.fromkeys(configs))
+    requested = list(dict.fromkeys(configs))
     found: dict[TrainConfig, PlannerEstimate] = {}
-    for config, answer in zip(asked, estimate_train(asked, catalogue, timed), strict=True):
+    for config, answer in zip(requested, estimate_train(requested, catalogue, timed), strict=True):
         if isinstance(answer, TrainEstimate):
             low, high = answer.interval_s
             found[config] = PlannerEstimate(answer.tokens_per_s_per_gpu, (high / low) ** 0.5 - 1.0)

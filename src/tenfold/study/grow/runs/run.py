@@ -57,7 +57,7 @@ class GrowTask(Struct, frozen=True, kw_only=True):
     ends: Mapping[JobId, JobStatus] = {}
     failures: FailureSource = NO_FAILURES
     settings: SimSettings = SimSettings()
-    judged: Window | None = None
+    history_window: Window | None = None
     """The part of the history to simulate; None: all of it, measured after its warm-up."""
 
 
@@ -131,11 +131,11 @@ def simulate_task(task: GrowTask) -> RunOutcome:
     spec = grown_fleet(task.spec, grown_by(task.axis, "nodes", task.factor))
     layout = lay_out(spec)
     nodes = list(nodes_of(spec, layout))
-    window = task.judged or window_of(task.jobs)
+    window = task.history_window or window_of(task.jobs)
     until_ms = Millis(window.until_ms)
     scaling = {name: profile.scaling for name, profile in task.profiles.items()}
     jobs = scale_jobs(task.jobs, task.axis, task.factor, task.seed, scaling=scaling)
-    if task.judged is not None:
+    if task.history_window is not None:
         jobs = reaching(jobs, window)
     marker = copy_marker(task.jobs)
     request = SimRequest(

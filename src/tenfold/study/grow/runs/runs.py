@@ -67,7 +67,7 @@ class Runs:
         axis: Axis,
         *,
         failures: FailureSource = NO_FAILURES,
-        judged: Window | None = None,
+        history_window: Window | None = None,
         workers: int | None = None,
         done: Callable[[int], None] = _ignore_progress,
     ) -> None:
@@ -76,7 +76,7 @@ class Runs:
         self.jobs = 0
         """Jobs of all runs made so far: their cost, independent of the machine."""
         self.reused = 0
-        self.judged = judged
+        self.history_window = history_window
         self._failures = failures
         self._workers = workers
         self._done = done
@@ -138,7 +138,7 @@ class Runs:
             ends=inputs.ends,
             failures=self._failures,
             settings=SimSettings(checkpoint_every_ms=_saves_ms(state)),
-            judged=self.judged,
+            history_window=self.history_window,
         )
 
     def _processes(self, state: State, keys: Sequence[RunKey]) -> int:
@@ -149,7 +149,7 @@ class Runs:
         return self._workers or usable_cpus()
 
     def _jobs(self, state: State) -> int:
-        window = self.judged
+        window = self.history_window
         if window is None:
             return len(state.inputs.jobs)
         came = [job.submitted_ms for job in state.inputs.jobs]
@@ -190,8 +190,8 @@ def runs_for(
     recorded = any(status == "failed" for status in inputs.ends.values())
     failures = NO_FAILURES if recorded else inputs.failures
     many = most if grows_along(axis, "jobs") else 1.0
-    judged = representative_window(inputs.jobs, many, inputs.grow.limits.wait_s_p90)
-    return Runs(axis, failures=failures, judged=judged, done=done)
+    history_window = representative_window(inputs.jobs, many, inputs.grow.limits.wait_s_p90)
+    return Runs(axis, failures=failures, history_window=history_window, done=done)
 
 
 def _lost(task: GrowTask, why: str) -> RunFigures:

@@ -78,7 +78,7 @@ def test_the_part_is_as_busy_as_the_whole_of_an_even_history():
     jobs = [job(n, 8, at_s=n * 360, runs_s=6 * 3_600) for n in range(10 * 24 * DAYS)]
     spec = made.fleet(nodes=64).spec
     task = GrowTask(spec=spec, jobs=jobs, policy=Policy(name="fifo"))
-    part = replace(task, judged=Window(5 * DAY, 6 * DAY))
+    part = replace(task, history_window=Window(5 * DAY, 6 * DAY))
     whole, some = run_once(task), run_once(part)
     assert some.utilisation == pytest.approx(whole.utilisation, rel=0.02)
     assert len(simulate_task(part).jobs) < 0.15 * len(jobs)
@@ -87,8 +87,8 @@ def test_the_part_is_as_busy_as_the_whole_of_an_even_history():
 def test_the_answer_says_that_runs_go_through_a_part():
     inputs = GrowInputs(fleet=made.fleet(nodes=128), jobs=even(), policy=Policy(name="fifo"))
     question = GrowQuestion(axis="jobs", to=(5.0,))
-    assert runs_for(inputs, "jobs", most=5.0).judged is not None
-    assert runs_for(inputs, "job-size", most=5.0).judged is None
+    assert runs_for(inputs, "jobs", most=5.0).history_window is not None
+    assert runs_for(inputs, "job-size", most=5.0).history_window is None
     told: list[int] = []
     answer = analyse(inputs, question, told.append)
     assert any(said.startswith("simulated ") for said in answer.assumptions)

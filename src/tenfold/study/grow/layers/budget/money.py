@@ -70,11 +70,11 @@ def _defaulted(state: State) -> bool:
 
 def _more_budget(budget: float, multiple: float) -> Relief:
     """Raise the budget; the increase is what the fleet then costs more a month."""
-    wanted = round_up_to(budget * multiple, BUDGET_STEP)
+    required = round_up_to(budget * multiple, BUDGET_STEP)
 
     def apply(now: State) -> State:
-        limits = replace(now.grow.limits, usd_per_month_most=float(wanted))
+        limits = replace(now.grow.limits, usd_per_month_most=float(required))
         return replace(with_relief(now, BUDGET), grow=replace(now.grow, limits=limits))
 
-    text = f"raise the budget to ${wanted:,} a month (${budget:,.0f} today)"
-    return Relief(BUDGET, text, wanted - budget, None, apply)
+    text = f"raise the budget to ${required:,} a month (${budget:,.0f} today)"
+    return Relief(BUDGET, text, required - budget, None, apply)

@@ -53,16 +53,16 @@ class SitePower(ComputedLayer):
 
 
 def _feed(state: State, site: Site, today: float, multiple: float) -> Relief:
-    wanted = round_up_to(today * multiple, KW_STEP)
+    required = round_up_to(today * multiple, KW_STEP)
 
     def apply(now: State) -> State:
         sites = tuple(
-            replace(one, power_kw_limit=float(wanted)) if one.id == site.id else one
+            replace(one, power_kw_limit=float(required)) if one.id == site.id else one
             for one in now.spec.sites
         )
         return with_relief(now, "site-power", replace(now.spec, sites=sites))
 
-    text = f"raise the power feed of {site.id} to {wanted:,} kW ({today:,.0f} today)"
+    text = f"raise the power feed of {site.id} to {required:,} kW ({today:,.0f} today)"
     return Relief("site-power", text, None, lead_weeks(state, "site-power"), apply)
 
 
@@ -98,13 +98,13 @@ class PowerBudget(ComputedLayer):
         )
 
     def _allow(self, state: State, today: float, multiple: float) -> Relief:
-        wanted = round_up_to(today * multiple, KW_STEP)
+        required = round_up_to(today * multiple, KW_STEP)
 
         def apply(now: State) -> State:
-            limits = replace(now.grow.limits, kw_most=float(wanted))
+            limits = replace(now.grow.limits, kw_most=float(required))
             return replace(with_relief(now, self.name), grow=replace(now.grow, limits=limits))
 
-        text = f"raise the total power limit to {wanted:,} kW ({today:,.0f} today)"
+        text = f"raise the total power limit to {required:,} kW ({today:,.0f} today)"
         return Relief("power-budget", text, None, lead_weeks(state, "site-power"), apply)
 
 

@@ -70,8 +70,8 @@ class Racks(ComputedLayer):
         """Yield a higher rack limit, as far as a cooling class supports it."""
         site, limit, _ = racks
         classes = sorted(state.inputs.fleet.catalogue.cooling, key=lambda one: one.rack_kw_max)
-        wanted = limit * multiple * NEARLY
-        carrier = next((one for one in classes if one.rack_kw_max >= wanted), None)
+        required = limit * multiple * NEARLY
+        carrier = next((one for one in classes if one.rack_kw_max >= required), None)
         if carrier is None:
             return
         new = carrier.rack_kw_max if self.cooled else float(round_up_to(limit * multiple, 1))

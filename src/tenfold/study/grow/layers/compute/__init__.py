@@ -1,1 +1,1 @@
-"""GPUs: time asked for, the efficiency of larger jobs, and services."""
+"""GPUs: GPU time, scaling efficiency of larger jobs, and services."""

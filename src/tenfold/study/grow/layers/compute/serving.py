@@ -151,12 +151,12 @@ def _resource(load: ServiceLoad) -> str:
 
 
 @lru_cache(maxsize=256)
-def _best(asked: bytes) -> ServePlan | None:
+def _best(requested: bytes) -> ServePlan | None:
     """Return the replica of the highest throughput per GPU, or None if none meets its targets.
 
     Cached: the planner takes a second and gets the same request at every step of an analysis.
     """
-    request, target = decode(asked, type=tuple[ServeRequest, ServeTarget])
+    request, target = decode(requested, type=tuple[ServeRequest, ServeTarget])
     answer = plan_serve(request, [target], keep=PLANS_KEPT)
     if not isinstance(answer, ServeAnswer):
         return None
@@ -164,14 +164,14 @@ def _best(asked: bytes) -> ServePlan | None:
 
 
 def _more_replicas(load: ServiceLoad, most: int, multiple: float) -> Relief:
-    wanted = round_up_to(most * multiple, 1)
+    required = round_up_to(most * multiple, 1)
 
     def apply(now: State) -> State:
         services = tuple(
-            replace(one, replicas_most=wanted) if one.name == load.name else one
+            replace(one, replicas_most=required) if one.name == load.name else one
             for one in now.grow.services
         )
         return replace(with_relief(now, "replicas"), grow=replace(now.grow, services=services))
 
-    text = f"raise the replica limit of {load.name} to {wanted:,} ({most:,} today)"
+    text = f"raise the replica limit of {load.name} to {required:,} ({most:,} today)"
     return Relief("replicas", text, 0.0, 0.0, apply)

@@ -39,7 +39,7 @@ def work_by_size(state: State, profile: str | None = None) -> list[WorkBySize]:
 
 
 def falling(scaling: Scaling) -> Scaling:
-    """Return a scaling without its rises: a law never falls with the factor."""
+    """Return a scaling without its rises, because utilisation never falls with the factor."""
     shares = accumulate((share for _, share in scaling), min)
     return [(size, share) for (size, _), share in zip(scaling, shares, strict=True)]
 

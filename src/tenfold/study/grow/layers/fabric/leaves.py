@@ -50,8 +50,10 @@ def leaf_up(plan: FabricPlan) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
 def _leaf_gpus(state: State, place: int) -> list[float]:
     layout = state.layout
     gpus = layout.per_node([float(pool.gpus_per_node) for pool in state.spec.pools])
-    hung = layout.leaf_of >= 0
-    held = np.bincount(layout.leaf_of[hung], weights=gpus[hung], minlength=len(layout.leaves))
+    attached = layout.leaf_of >= 0
+    held = np.bincount(
+        layout.leaf_of[attached], weights=gpus[attached], minlength=len(layout.leaves)
+    )
     return [float(held[at]) for at, leaf in enumerate(layout.leaves) if leaf.fabric == place]
 
 

@@ -71,7 +71,7 @@ class SiteLinks(ComputedLayer):
         self, state: State, axis: Axis, link: SiteLink, use: LinkLoad, load: float
     ) -> Constraint:
         resource = f"link {link.a} - {link.b}"
-        carried = float(link.bandwidth) * state.capacity_scale(self.key(resource))
+        capacity = float(link.bandwidth) * state.capacity_scale(self.key(resource))
         running = running_growth(axis, load)
 
         def demand(factor: float) -> float:
@@ -79,26 +79,26 @@ class SiteLinks(ComputedLayer):
 
         def symptom(factor: float) -> str:
             return (
-                f"link {link.a} - {link.b}: {rate_bytes(demand(factor))} of {rate_bytes(carried)}"
+                f"link {link.a} - {link.b}: {rate_bytes(demand(factor))} of {rate_bytes(capacity)}"
             )
 
         def relieve(multiple: float) -> list[Relief]:
             return [_wider(state, link, multiple)]
 
-        return self.constraint(resource, demand, carried, use.evidence, symptom, relieve)
+        return self.constraint(resource, demand, capacity, use.evidence, symptom, relieve)
 
 
 def _wider(state: State, link: SiteLink, multiple: float) -> Relief:
-    wanted = BytesPerSecond(round(link.bandwidth * multiple / NEARLY))
+    required = BytesPerSecond(round(link.bandwidth * multiple / NEARLY))
 
     def apply(now: State) -> State:
         links = tuple(
-            replace(one, bandwidth=wanted) if (one.a, one.b) == (link.a, link.b) else one
+            replace(one, bandwidth=required) if (one.a, one.b) == (link.a, link.b) else one
             for one in now.spec.links
         )
         return with_relief(now, "link", replace(now.spec, links=links))
 
-    old, new = rate_bytes(float(link.bandwidth)), rate_bytes(float(wanted))
+    old, new = rate_bytes(float(link.bandwidth)), rate_bytes(float(required))
     text = f"upgrade the link {link.a} - {link.b} to {new} ({old} today)"
     return Relief("link", text, None, lead_weeks(state, "link"), apply)
 

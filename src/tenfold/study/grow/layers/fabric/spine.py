@@ -62,7 +62,7 @@ class FabricSpine(ComputedLayer):
             # The default is as many as the leaves need: a factor would only return the default.
             return self.unknown(resource, f"`spines` for fabric `{fabric.id}`")
         there = next(one for one in state.inputs.fleet.layout.fabrics if one.name == fabric.id)
-        carried = spine_bytes_per_s(fabric, there) * state.capacity_scale(self.key(resource))
+        capacity = spine_bytes_per_s(fabric, there) * state.capacity_scale(self.key(resource))
         running = running_growth(axis, senders.load)
         sending = [gang for gang in senders.gangs if gang.bytes_per_s_per_gpu * gang.share]
         share = _mean_share(sending)
@@ -78,16 +78,16 @@ class FabricSpine(ComputedLayer):
             )
 
         def symptom(factor: float) -> str:
-            slower = share * max(0.0, demand(factor) / carried - 1.0)
+            slower = share * max(0.0, demand(factor) / capacity - 1.0)
             return (
                 f"spine traffic on {fabric.id}: {rate_bytes(demand(factor))} of "
-                f"{rate_bytes(carried)}; jobs run {slower:.0%} slower"
+                f"{rate_bytes(capacity)}; jobs run {slower:.0%} slower"
             )
 
         return self.constraint(
             resource,
             lambda factor: demand(factor) * weight,
-            carried,
+            capacity,
             weakest(senders.evidence, fabric_evidence(fabric)),
             symptom,
             lambda multiple: [_more_spines(state, fabric, multiple)],
@@ -96,15 +96,16 @@ class FabricSpine(ComputedLayer):
 
 def _more_spines(state: State, fabric: Fabric, multiple: float) -> Relief:
     spines = fabric.spines or 0
-    wanted = round_up_to(spines * multiple, 1)
+    required = round_up_to(spines * multiple, 1)
 
     def apply(now: State) -> State:
         fabrics = tuple(
-            replace(one, spines=wanted) if one.id == fabric.id else one for one in now.spec.fabrics
+            replace(one, spines=required) if one.id == fabric.id else one
+            for one in now.spec.fabrics
         )
         return with_relief(now, "spines", replace(now.spec, fabrics=fabrics))
 
-    text = f"add {count(wanted - spines, 'spine')} to {fabric.id} ({spines:,} today)"
+    text = f"add {count(required - spines, 'spine')} to {fabric.id} ({spines:,} today)"
     return Relief("spines", text, None, lead_weeks(state, "switch"), apply)
 
 

@@ -73,11 +73,11 @@ class Spares(ComputedLayer):
 
 def _more_spares(state: State, spares: int, needed: float) -> Relief:
     most = state.grow.limits.spare_shortfall_share_most
-    wanted = spares + 1
-    while mean_covered_by(wanted, most) < needed:
-        wanted += max(1, (wanted - spares) // 8)
+    required = spares + 1
+    while mean_covered_by(required, most) < needed:
+        required += max(1, (required - spares) // 8)
     each = node_usd_per_month(state.spec)
-    text = f"add {count(wanted - spares, 'spare node')} ({spares:,} today)"
-    usd = None if each is None else each * (wanted - spares)
-    apply = operated("spares", lambda old: replace(old, spares=wanted))
+    text = f"add {count(required - spares, 'spare node')} ({spares:,} today)"
+    usd = None if each is None else each * (required - spares)
+    apply = operated("spares", lambda old: replace(old, spares=required))
     return Relief("spares", text, usd, lead_weeks(state, "nodes"), apply)
