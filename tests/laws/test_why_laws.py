@@ -151,5 +151,5 @@ def test_searches_leave_the_books_as_they_were(seed: int):
     fresh = Reasons(Settled(fleet, govern, now_ms))
     for job in fleet.pending.values():
         answer, blocked = explainer.why(job, "none"), fresh.blocked(job)
-        assert (answer.reason, answer.room) == (blocked.reason, blocked.room)
+        assert (answer.reason, answer.free_capacity) == (blocked.reason, blocked.room)
         assert (answer.holders, answer.standing) == (blocked.holders, blocked.standing)

@@ -251,9 +251,9 @@ def _note_still_running(job_id: str) -> None:
     sys.stderr.write(f"`{job_id}` keeps running; cancel it with `tenfold job cancel {job_id}`\n")
 
 
-def _note(said: str) -> None:
+def _note(text: str) -> None:
     """Write a note to standard error: standard output holds the job's log."""
-    sys.stderr.write(f"note: {said}\n")
+    sys.stderr.write(f"note: {text}\n")
 
 
 def _write(chunks: Iterator[str]) -> None:

@@ -101,9 +101,9 @@ def show_waiting(found: Why) -> None:
     show(f"reason: {render(found.reason)} [{shown_code(found.reason.code)}]")
     if found.ahead:
         show(f"queue: {count(found.ahead, 'job')} ahead")
-    if found.promise is not None:
-        within = duration_text(max(0, found.promise.start_ms - found.at_ms))
-        show(f"reserved start: within {within} on {_on(found.promise.slots)}")
+    if found.reservation is not None:
+        within = duration_text(max(0, found.reservation.start_ms - found.at_ms))
+        show(f"reserved start: within {within} on {_on(found.reservation.slots)}")
     if found.not_before_ms is not None:
         show(f"earliest start: in {duration_text(found.not_before_ms - found.at_ms)}")
     if found.eta is not None:
@@ -149,13 +149,13 @@ def _standing(each: QuotaUsage) -> str:
 
 
 def _remedy(remedy: Remedy) -> str:
-    said = remedy.sentence or render(remedy.advice)
+    sentence = remedy.sentence or render(remedy.advice)
     gpu_h = (remedy.lost_gpu_ms + remedy.rented_gpu_ms) / (3_600 * SECOND)
     if not gpu_h:
-        return said
+        return sentence
     noun = "rented" if remedy.rented_gpu_ms else "lost"
     price = "" if remedy.usd_micros is None else f", {dollars(remedy.usd_micros)}"
-    return f"{said} ({gpu_h:,.1f} GPU-hours {noun}{price})"
+    return f"{sentence} ({gpu_h:,.1f} GPU-hours {noun}{price})"
 
 
 def _on(slots: Sequence[Slot]) -> str:

@@ -115,7 +115,7 @@ def _change(before: str, after: str) -> str:
 
 def _whole(answer: Preview) -> Sequence[tuple[str, str, str]]:
     old, new = (_figures(side) for side in (answer.before, answer.after))
-    return [(name, said, new[name]) for name, said in old.items()]
+    return [(name, before, new[name]) for name, before in old.items()]
 
 
 def _figures(side: PolicyRun) -> dict[str, str]:

@@ -59,7 +59,7 @@ def quota_change_times(teams: Sequence[TeamRules]) -> list[Millis]:
     for team in teams:
         for hours, _ in team.hours:
             times |= {hours.from_ms % DAY: None, hours.to_ms % DAY: None}
-    return [Millis(turn) for turn in sorted(times)]
+    return [Millis(at_ms) for at_ms in sorted(times)]
 
 
 def resources_in(teams: Sequence[TeamRules]) -> list[str]:

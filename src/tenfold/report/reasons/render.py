@@ -53,8 +53,8 @@ def render(reason: Reason, reader: Reader = OPERATOR, about: str | None = None) 
     template = template_of(reason.code)
     if reason.sentence and (reader.sees_all or not reason.fields):
         return reason.sentence if reader.sees_all else plain(reason.code)
-    said = None if template is None else _sentence(template, reason, reader, about)
-    return said or plain(reason.code)
+    text = None if template is None else _sentence(template, reason, reader, about)
+    return text or plain(reason.code)
 
 
 def redacted(reason: Reason, reader: Reader, about: str | None = None) -> Reason:
@@ -137,14 +137,14 @@ def _sentence(template: Template, reason: Reason, reader: Reader, about: str | N
         if value is None or not (value or place.shows_zero):
             return None
         words = template.words.get(place.name, {})
-        said = words.get(value) if isinstance(value, str) else None
-        return _text(value, place.kind, reader, about) if said is None else said
+        text = words.get(value) if isinstance(value, str) else None
+        return _text(value, place.kind, reader, about) if text is None else text
 
-    said = template.filled(shown)
+    text = template.filled(shown)
     also = reason.fields.get("also")
-    if said is None or not isinstance(also, Causes):
-        return said
-    return f"{said}; and {_causes_text(also, reader, about)}"
+    if text is None or not isinstance(also, Causes):
+        return text
+    return f"{text}; and {_causes_text(also, reader, about)}"
 
 
 def _text(value: Value, kind: str, reader: Reader, about: str | None) -> str | None:
@@ -209,13 +209,13 @@ def _list_text(values: Sequence[Value], kind: str, reader: Reader) -> str | None
         return ", ".join(f"{value:,}" if isinstance(value, int) else str(value) for value in values)
     named = [_quoted(one) for one in values if isinstance(one, NodeRef) or _may_see(one, reader)]
     hidden = len(values) - len(named)
-    said = ", ".join(named[:NAMED_MOST])
+    text = ", ".join(named[:NAMED_MOST])
     if len(named) > NAMED_MOST:
-        said += f" and {len(named) - NAMED_MOST:,} more"
+        text += f" and {len(named) - NAMED_MOST:,} more"
     if hidden:
         others = f"{plural(hidden, 'job')} of other teams"
-        return f"{said} and {others}" if said else others
-    return said or None
+        return f"{text} and {others}" if text else others
+    return text or None
 
 
 def _may_see(value: object, reader: Reader) -> bool:

@@ -118,7 +118,7 @@ class FleetSnapshot:
             state="never" if found.never else "waits",
             reason=_comes_after(fleet, job) or found.reason,
             holders=holders_in(fleet, job.shape),
-            promise=fleet.reservations.get(job.id),
+            reservation=fleet.reservations.get(job.id),
         )
 
     def _reason_of(self, job: Job) -> Reason:

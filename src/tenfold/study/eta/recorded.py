@@ -44,9 +44,9 @@ def wait_log_of(lines: Sequence[Line]) -> WaitLog:
 def _waits(lines: Sequence[Line]) -> int:
     """Return the approximate number of waits; a job that starts in its own cycle does not wait."""
     waits = 0
-    for turn in iterations_of(lines):
-        new = {fact.job.id: None for fact in turn.facts if isinstance(fact, JobSubmitted)}
-        for step in turn.steps:
+    for iteration in iterations_of(lines):
+        new = {fact.job.id: None for fact in iteration.facts if isinstance(fact, JobSubmitted)}
+        for step in iteration.steps:
             for action in step.cycle.actions:
                 if isinstance(action, StartJob):
                     new.pop(action.job_id, None)

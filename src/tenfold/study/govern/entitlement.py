@@ -86,7 +86,7 @@ class EntitlementModel:
     def entitled_milli(self, requested_milli: Mapping[str, int]) -> dict[str, float]:
         """Return what each team is entitled to for a given demand."""
         if sum(requested_milli.values()) <= self._milli:
-            return {team: float(asked) for team, asked in requested_milli.items()}
+            return {team: float(milli) for team, milli in requested_milli.items()}
         for team, leaf in self._leaves.items():
             leaf.requested = requested_milli.get(team, 0)
         self._root.demand()
@@ -171,18 +171,18 @@ def measure_entitlements(
     teams = list(dict.fromkeys(str(job.team) for job in jobs))
     model = EntitlementModel(govern, teams, gpus)
     totals = {team: _TeamTotals(model.quota_milli(team)) for team in teams}
-    asked = dict.fromkeys(teams, 0)
+    requested = dict.fromkeys(teams, 0)
     waiting = waited_ms = used = 0
     entitled: dict[str, float] = {}
     for (at_ms, team, ask, hold, wait), following in pairwise(_changes(jobs, meters)):
         totals[team].held += hold
         waiting += wait
         if ask:
-            asked[team] += ask
+            requested[team] += ask
             entitled = {}
         if not (span_ms := following[0] - at_ms):
             continue
-        entitled = entitled or model.entitled_milli(asked)
+        entitled = entitled or model.entitled_milli(requested)
         for name, total in totals.items():
             total.add(entitled[name], span_ms)
         if waiting > 0:

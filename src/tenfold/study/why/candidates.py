@@ -216,7 +216,7 @@ def _sizes(settled: Settled, job: Job) -> Iterator[Candidate]:
 
 
 def _has_capacity(settled: Settled, job: Job, gpus: int) -> bool:
-    """Return whether a job of this size would find room within its limits."""
+    """Return whether a job of this size would fit within its limits."""
     state, smaller = settled.state, sized(job.shape, gpus)
     if not state.capacity.splits(smaller):
         return False

@@ -1,4 +1,4 @@
-"""Elastic jobs that could make room for a waiting one by going on with less."""
+"""Find elastic jobs that could free capacity for a pending job by shrinking."""
 
 from collections.abc import Iterator
 

@@ -7,7 +7,7 @@ expensive: request none if only the reason is needed.
 
 from collections.abc import Callable
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tenfold.decide.place.explain.holders import Holders, QuotaUsage
@@ -43,10 +43,10 @@ class Why(Struct, frozen=True, kw_only=True):
     ahead: int | None = None
     """Jobs ahead of it: similar ones of its team, or, under other policies, all of them."""
     is_repair: bool = False
-    room: FreeCapacity | None = None
+    free_capacity: FreeCapacity | None = field(default=None, name="room")
     holders: Holders = Holders()
     standing: tuple[QuotaUsage, ...] = ()
-    promise: BackfillReservation | None = None
+    reservation: BackfillReservation | None = field(default=None, name="promise")
     slots: tuple[Slot, ...] = ()
     """Where it starts, if at all."""
     remedies: tuple[Remedy, ...] = ()
@@ -84,10 +84,10 @@ class Explainer:
             reason=blocked.reason,
             ahead=blocked.ahead,
             is_repair=blocked.is_repair,
-            room=blocked.room,
+            free_capacity=blocked.room,
             holders=blocked.holders,
             standing=blocked.standing,
-            promise=blocked.promise,
+            reservation=blocked.promise,
             slots=blocked.slots,
             remedies=found,
             cheapest=cheapest_of(found),
@@ -123,7 +123,7 @@ def why_under(fleet: Fleet, job: Job, now_ms: Millis, decider_of: Callable[[], D
         state="never" if found.never else "waits",
         reason=found.reason,
         ahead=found.ahead,
-        room=found.room,
+        free_capacity=found.room,
         holders=holders_in(fleet, job.shape),
     )
 

@@ -249,8 +249,8 @@ def test_a_promised_gang_is_told_when_and_where_and_others_of_the_hole_before_it
     fleet.apply(ActionOrdered(NOW, ReserveStart(gang.id, slots, Millis(3 * HOUR), NOW)))
     own = why(fleet, GovernanceRules(), gang, NOW)
     assert own.reason.code == "promised"
-    assert own.promise is not None
-    assert (own.promise.start_ms, own.promise.slots) == (3 * HOUR, slots)
+    assert own.reservation is not None
+    assert (own.reservation.start_ms, own.reservation.slots) == (3 * HOUR, slots)
     assert [one.job_id for one in own.holders.jobs] == ["a"]
     late = replace(asked("late", 1, terms=Terms(preemptible=False)), limit_ms=Millis(9 * HOUR))
     found = answer(fleet, late, GovernanceRules())

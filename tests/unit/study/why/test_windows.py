@@ -61,8 +61,8 @@ def test_an_open_window_is_named_with_its_nodes_and_its_end():
     assert render(found.reason) == (
         "needs 8 GPUs on 1 node; window `upkeep` holds node `n1` for another 2h 00m"
     )
-    assert found.room is not None
-    assert (found.room.nodes_in_window, found.room.nodes_away) == (1, 0)
+    assert found.free_capacity is not None
+    assert (found.free_capacity.nodes_in_window, found.free_capacity.nodes_away) == (1, 0)
     # The other node may be given back before that.
     assert found.not_before_ms is None
 
@@ -91,8 +91,8 @@ def test_a_window_of_its_own_team_is_open_to_a_job():
     assert answer(fleet_of(2, asked(8), "n0"), own).state == "starts"
     found = answer(fleet_of(2, asked(8), "n0", "n1"), own)
     assert found.reason.code == "too-few-free"
-    assert found.room is not None
-    assert found.room.nodes_in_window == 0
+    assert found.free_capacity is not None
+    assert found.free_capacity.nodes_in_window == 0
 
 
 def test_a_window_that_is_not_in_the_way_is_not_blamed():
