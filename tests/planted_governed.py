@@ -52,8 +52,8 @@ def anybody_may_be_stopped(patch: pytest.MonkeyPatch) -> None:
         terms = allocation.job.terms
         if terms is None or terms.preemptible:
             return is_free(self, allocation)
-        ripe = self._now_ms >= self._allocations.preemptible_from_ms(allocation)
-        return ripe and not allocation.stopping and allocation.job.id in self._view.running
+        ready = self._now_ms >= self._allocations.preemptible_from_ms(allocation)
+        return ready and not allocation.stopping and allocation.job.id in self._view.running
 
     patch.setattr(Reclaim, "_is_preemptible", wrong)
 
@@ -114,7 +114,7 @@ def it_is_always_off_peak(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(admission, "is_off_peak", lambda *_: True)
 
 
-def runs_are_ripe_at_once(patch: pytest.MonkeyPatch) -> None:
+def runs_are_preemptible_at_once(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Allocations, "preemptible_from_ms", lambda _, allocation: allocation.started_ms)
 
 
@@ -122,7 +122,7 @@ def racks_feed_anything(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TopologyNodeIndex, "show_fed", lambda *_: None)
 
 
-def nobody_is_at_home(patch: pytest.MonkeyPatch) -> None:
+def everything_is_borrowed(patch: pytest.MonkeyPatch) -> None:
     def wrong(self: Any, team: Any) -> Iterator[Allocation]:
         yield from sorted(self.of(team), key=lambda one: (one.started_ms, one.job.seq))
 
@@ -133,7 +133,7 @@ def arrays_have_no_most(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Admission, "_may_enter", lambda *_: True)
 
 
-def nobody_gives_way(patch: pytest.MonkeyPatch) -> None:
+def nothing_is_preempted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SchedulingPass, "_preempt", lambda *_: None)
 
 
@@ -179,16 +179,16 @@ GOVERNED_BUGS = tuple(
         ("gangs stand anywhere", gangs_stand_anywhere, "gangs-stand-where-they-may"),
         ("shrunk too far", runs_are_shrunk_too_far, "a-resize-keeps-its-bounds"),
         ("always off-peak", it_is_always_off_peak, "off-peak-jobs-wait-for-it"),
-        ("ripe at once", runs_are_ripe_at_once, "runs-have-their-least-time"),
+        ("preemptible at once", runs_are_preemptible_at_once, "runs-have-their-least-time"),
         ("racks feed anything", racks_feed_anything, INDEX),
-        ("nobody is at home", nobody_is_at_home, "only-who-owes-room-is-stopped"),
+        ("everything is borrowed", everything_is_borrowed, "only-who-owes-room-is-stopped"),
         ("arrays have no most", arrays_have_no_most, "arrays-keep-to-their-most"),
-        ("nobody gives way", nobody_gives_way, FRESH),
+        ("nothing is preempted", nothing_is_preempted, FRESH),
         ("rollback forgets evictions", a_rollback_forgets_evictions, INDEX),
     )
 )
 
 SECOND_LOOKS = (
-    Planted("nobody gives way, by law", "governed", nobody_gives_way, OWED, (FRESH, TWICE)),
+    Planted("nothing is preempted, by law", "governed", nothing_is_preempted, OWED, (FRESH, TWICE)),
 )
 """Bugs that two laws find: the one that is slower is asked alone."""

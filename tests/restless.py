@@ -15,7 +15,7 @@ from tenfold.model.ids import NodeId
 from tenfold.model.job.job import Job, Run, Slot, StopCause
 from tenfold.model.reason import Reason
 from tenfold.model.units import MINUTE, Millis
-from tests.rigs.room import admits, bound_to
+from tests.rigs.fits import admits, bound_to
 
 WHY = Reason("restless", sentence="for no reason at all")
 

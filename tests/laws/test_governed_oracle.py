@@ -14,8 +14,8 @@ from tenfold.model.units import Millis
 from tenfold.testing.builders import fleet, job, nodes
 from tests.rigs.governed.gaps import stops_cost, walk_gap
 from tests.rigs.governed.oracle import kept_in_place, least_lost, most_started
+from tests.rigs.governed.quota_state import QuotaState
 from tests.rigs.governed.small import NOW_MS, lent_world
-from tests.rigs.governed.standing import Standing
 
 WORLDS = 300
 seeds = st.integers(0, 1 << 32)
@@ -72,8 +72,8 @@ def test_stops_cost_hardly_more_than_the_least_and_no_more_than_starting_over():
 @pytest.mark.parametrize("seed", range(40))
 def test_starting_over_gives_up_whom_the_least_gives_up_or_more(seed: int):
     world, govern, asks = lent_world(Random(seed))
-    standing = Standing(govern, world, NOW_MS)
-    best, anew = least_lost(standing, asks), kept_in_place(standing, asks)
+    quota_state = QuotaState(govern, world, NOW_MS)
+    best, anew = least_lost(quota_state, asks), kept_in_place(quota_state, asks)
     if best is not None:
-        assert standing.fits(asks, without=anew)
+        assert quota_state.fits(asks, without=anew)
         assert bool(best) == bool(anew)

@@ -11,7 +11,7 @@ from tenfold.fleet.relaxed_shape import without_tags, without_topology
 from tenfold.fleet.topology.topology import TopologyCapacity
 from tenfold.model.events import NodeJoined
 from tenfold.model.units import Millis
-from tests.rigs.room import fits_ever
+from tests.rigs.fits import fits_ever
 from tests.rigs.worlds import drawn_world
 
 

@@ -21,8 +21,8 @@ from tenfold.model.events import ActionOrdered, Event
 from tenfold.model.job.job import Job, Slot
 from tenfold.model.units import Millis
 from tests.rigs.broken import hold
+from tests.rigs.fits import admits, bound_to, fits_ever, fits_now, gang_on
 from tests.rigs.ledger import Ledger
-from tests.rigs.room import admits, bound_to, fits_ever, fits_now, gang_on
 
 Leaves = Literal["nobody", "all-but-the-first", "all-but-one", "all"]
 """Who may wait although there is room: nobody, those behind a head that waits, all while

@@ -7,8 +7,8 @@ from tenfold.decide.place.governed import GovernedPlacer
 from tenfold.model.actions import StartJob, StopJob
 from tenfold.model.units import Millis
 from tests.rigs.governed.oracle import cost, kept_in_place, least_lost, most_started
+from tests.rigs.governed.quota_state import QuotaState
 from tests.rigs.governed.small import NOW_MS, lent_world, waiting_world
-from tests.rigs.governed.standing import Standing
 
 
 class Gap(NamedTuple):
@@ -44,17 +44,17 @@ def walk_gap(seed: int) -> Gap | None:
 def stops_cost(seed: int) -> Lost | None:
     """Return what is stopped for an owner's job; None where it fits as it is, or never will."""
     fleet, govern, job = lent_world(Random(seed))
-    standing = Standing(govern, fleet, NOW_MS)
-    if standing.fits(job):
+    quota_state = QuotaState(govern, fleet, NOW_MS)
+    if quota_state.fits(job):
         return None
-    best = least_lost(standing, job)
+    best = least_lost(quota_state, job)
     actions = GovernedPlacer(govern).decide(fleet, NOW_MS, None).actions
     ours = [one.job_id for one in actions if isinstance(one, StopJob)]
     assert bool(ours) == (best is not None), f"world {seed}: {ours} against {best}"
     if best is None:
         return None
     sums = [
-        sum(cost(standing, fleet.running[one]) for one in names)
-        for names in (ours, best, kept_in_place(standing, job))
+        sum(cost(quota_state, fleet.running[one]) for one in names)
+        for names in (ours, best, kept_in_place(quota_state, job))
     ]
     return Lost(*sums)

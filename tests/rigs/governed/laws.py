@@ -21,7 +21,7 @@ from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.units import DAY, Millis
 from tests.rigs.broken import hold
 from tests.rigs.governed.quota import Quotas, held_by_teams, is_in
-from tests.rigs.governed.standing import PLAIN, Standing
+from tests.rigs.governed.quota_state import PLAIN, QuotaState
 from tests.rigs.governed.stops import StopLaws
 from tests.rigs.governed.windows import barred_now, barred_soon, closed_now
 
@@ -85,13 +85,13 @@ class Governing:
                 _gone_in_time(view, after, starts, now_ms)
                 _in_their_time(self.govern, view, after, starts, now_ms)
             if any(isinstance(one, StopJob) for one in decision.actions):
-                self._stops.judge(Standing(self.govern, view, now_ms), decision)
+                self._stops.judge(QuotaState(self.govern, view, now_ms), decision)
         else:
             after = view
         _ends(after, decision)
         _broken_first(self.govern, view, decision, now_ms)
         if self._cycles % self._every == 0:
-            self._stops.nobody_owed_waits(Standing(self.govern, after, now_ms), decision)
+            self._stops.nobody_owed_waits(QuotaState(self.govern, after, now_ms), decision)
 
 
 def index_of(govern: GovernanceRules, view: FleetView, now_ms: Millis) -> TopologyCapacity:
@@ -281,7 +281,7 @@ def _broken_first(govern: GovernanceRules, view: Fleet, decision: Decision, now_
     if first.id not in acted and not is_held_back(govern, view, first, now_ms):
         hold(
             "broken-gangs-go-first",
-            not Standing(govern, view, now_ms).fits(first),
+            not QuotaState(govern, view, now_ms).fits(first),
             f"`{first.id}` waits at {now_ms} ms although it fits",
         )
 

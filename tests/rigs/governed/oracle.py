@@ -15,9 +15,9 @@ from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job.job import Job, Run, Slot
 from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.units import Millis
+from tests.rigs.fits import admits, bound_to, gang_on
 from tests.rigs.governed.quota import Held, Quotas, add_to, amounts_of, held_by_teams
-from tests.rigs.governed.standing import PLAIN, Standing
-from tests.rigs.room import admits, bound_to, gang_on
+from tests.rigs.governed.quota_state import PLAIN, QuotaState
 
 Places = tuple[Slot, ...]
 Kind = tuple[str, str, int, int, int, tuple[str, ...], str]
@@ -107,46 +107,46 @@ def ways_of(job: Job, nodes: Iterable[Node], free: dict[NodeId, int]) -> Iterato
                     yield (*slots, Slot(node.id, rest))
 
 
-def least_lost(standing: Standing, job: Job) -> list[JobId] | None:
+def least_lost(quota_state: QuotaState, job: Job) -> list[JobId] | None:
     """Return the cheapest of those who may go without whom a job starts; None if none will do."""
-    may = [run for run in standing.fleet.running.values() if _may_go(standing, job, run)]
+    may = [run for run in quota_state.fleet.running.values() if _may_go(quota_state, job, run)]
     best: tuple[int, list[JobId]] | None = None
     for count in range(len(may) + 1):
         for going in combinations(may, count):
-            spent = sum(cost(standing, run) for run in going)
+            spent = sum(cost(quota_state, run) for run in going)
             names = [run.job.id for run in going]
-            if (best is None or spent < best[0]) and standing.fits(job, without=names):
+            if (best is None or spent < best[0]) and quota_state.fits(job, without=names):
                 best = spent, names
     return None if best is None else best[1]
 
 
-def kept_in_place(standing: Standing, job: Job) -> list[JobId]:
+def kept_in_place(quota_state: QuotaState, job: Job) -> list[JobId]:
     """Take out all who may go, let the job in, then let them back, dearest first; who stays out?
 
     This is what a scheduler does that evicts everybody and schedules anew.
     """
-    may = [run for run in standing.fleet.running.values() if _may_go(standing, job, run)]
+    may = [run for run in quota_state.fleet.running.values() if _may_go(quota_state, job, run)]
     out = [run.job.id for run in may]
-    for run in sorted(may, key=lambda one: (-cost(standing, one), one.started_ms)):
+    for run in sorted(may, key=lambda one: (-cost(quota_state, one), one.started_ms)):
         without = [name for name in out if name != run.job.id]
-        if standing.fits(job, without=without):
+        if quota_state.fits(job, without=without):
             out = without
     return out
 
 
-def cost(standing: Standing, run: Run) -> int:
+def cost(quota_state: QuotaState, run: Run) -> int:
     """Return what a stop costs: work since the last checkpoint and a restart, for every GPU."""
     every_ms = (run.job.terms or PLAIN).checkpoint_every_ms
-    lost_ms = (standing.now_ms - run.started_ms) % every_ms if every_ms else 0
-    return _gpus(run.slots) * (lost_ms + standing.govern.restart_cost_ms)
+    lost_ms = (quota_state.now_ms - run.started_ms) % every_ms if every_ms else 0
+    return _gpus(run.slots) * (lost_ms + quota_state.govern.restart_cost_ms)
 
 
-def _may_go(standing: Standing, job: Job, run: Run) -> bool:
+def _may_go(quota_state: QuotaState, job: Job, run: Run) -> bool:
     return (
         not run.stopping
         and run.becoming is None
-        and standing.is_ripe(run)
-        and any(standing.may_displace(job, amounts, run) for _, amounts in standing.asks(job))
+        and quota_state.is_ripe(run)
+        and any(quota_state.may_displace(job, amounts, run) for _, amounts in quota_state.asks(job))
     )
 
 

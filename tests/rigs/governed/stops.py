@@ -24,7 +24,7 @@ from tenfold.model.reason import JobRef
 from tenfold.model.units import DAY, HOUR, Millis
 from tests.rigs.broken import hold
 from tests.rigs.governed.quota import is_in
-from tests.rigs.governed.standing import PLAIN, Standing
+from tests.rigs.governed.quota_state import PLAIN, QuotaState
 
 FOR_OTHERS = ("reclaimed", "outranked", "promise-due")
 
@@ -82,41 +82,41 @@ class StopLaws:
                 f"`{job_id}`, for which {made.victims} were stopped, waits at {now_ms} ms",
             )
 
-    def judge(self, standing: Standing, decision: Decision) -> None:
+    def judge(self, quota_state: QuotaState, decision: Decision) -> None:
         """Check the stops of a decision."""
         groups: dict[JobId, list[StopJob]] = {}
         for one in decision.actions:
             if isinstance(one, StopJob) and one.cause != "idle":
-                run = standing.fleet.running[one.job_id]
+                run = quota_state.fleet.running[one.job_id]
                 may = (run.job.terms or PLAIN).preemptible
-                hold("who-may-not-be-stopped-is-not", may, f"{one} at {standing.now_ms} ms")
+                hold("who-may-not-be-stopped-is-not", may, f"{one} at {quota_state.now_ms} ms")
             if isinstance(one, StopJob) and _for_others(one):
                 asker = _asker(one)
-                self._may_be_stopped(standing, one, asker, decision)
+                self._may_be_stopped(quota_state, one, asker, decision)
                 groups.setdefault(asker, []).append(one)
-        self._rate(standing, groups)
+        self._rate(quota_state, groups)
         for number, (asker, stops) in enumerate(groups.items()):
-            made = self._made[asker] = _Made(standing.now_ms)
+            made = self._made[asker] = _Made(quota_state.now_ms)
             made.victims += [one.job_id for one in stops]
             if number == 0:
-                _all_needed(standing, decision, asker, stops)
+                _all_needed(quota_state, decision, asker, stops)
 
-    def nobody_owed_waits(self, standing: Standing, decision: Decision) -> None:
+    def nobody_owed_waits(self, quota_state: QuotaState, decision: Decision) -> None:
         """Whoever is owed room displaces those who have it, as soon as they may be."""
-        fleet, govern, now_ms = standing.fleet, standing.govern, standing.now_ms
+        fleet, govern, now_ms = quota_state.fleet, quota_state.govern, quota_state.now_ms
         runs = fleet.running.values()
         if not govern.preempts or any(run.stopping or run.becoming for run in runs):
             return
-        if govern.stops_per_hour and _recent(standing) >= govern.stops_per_hour:
+        if govern.stops_per_hour and _recent(quota_state) >= govern.stops_per_hour:
             return
-        ripe = [run for run in runs if standing.is_ripe(run)]
+        ripe = [run for run in runs if quota_state.is_ripe(run)]
         for job in _heads(fleet) if ripe else ():
             if now_ms - job.submitted_ms < govern.delay_ms or _gone(decision, job):
                 continue
-            for kind, amounts in standing.asks(job):
-                going = [one.job.id for one in ripe if standing.may_displace(job, amounts, one)]
-                is_home = standing.is_home(job, amounts, without=going)
-                is_eligible = going and is_home and standing.fits(job, without=going, of=kind)
+            for kind, amounts in quota_state.asks(job):
+                going = [one.job.id for one in ripe if quota_state.may_displace(job, amounts, one)]
+                is_home = quota_state.is_home(job, amounts, without=going)
+                is_eligible = going and is_home and quota_state.fits(job, without=going, of=kind)
                 hold(
                     "who-is-owed-room-gets-it",
                     not is_eligible,
@@ -124,9 +124,9 @@ class StopLaws:
                 )
 
     def _may_be_stopped(
-        self, standing: Standing, stop: StopJob, asker: JobId, decision: Decision
+        self, quota_state: QuotaState, stop: StopJob, asker: JobId, decision: Decision
     ) -> None:
-        fleet, now_ms = standing.fleet, standing.now_ms
+        fleet, now_ms = quota_state.fleet, quota_state.now_ms
         run = fleet.running[stop.job_id]
         words = f"`{stop.job_id}` for `{asker}` at {now_ms} ms"
         hold("stops-are-for-who-waits", asker in fleet.pending, words)
@@ -136,24 +136,24 @@ class StopLaws:
         self._gave_way[stop.job_id, asker] = now_ms
         if stop.reason.code == "promise-due":
             return
-        hold("runs-have-their-least-time", standing.is_ripe(run), words)
-        waited = now_ms - job.submitted_ms >= standing.govern.delay_ms
+        hold("runs-have-their-least-time", quota_state.is_ripe(run), words)
+        waited = now_ms - job.submitted_ms >= quota_state.govern.delay_ms
         hold("who-asks-has-waited", waited, words)
-        before = _without_going(standing, decision, stop)
+        before = _without_going(quota_state, decision, stop)
         owed = any(before.may_displace(job, amounts, run) for _, amounts in before.asks(job))
         hold("only-who-owes-room-is-stopped", owed, words)
 
-    def _rate(self, standing: Standing, groups: dict[JobId, list[StopJob]]) -> None:
+    def _rate(self, quota_state: QuotaState, groups: dict[JobId, list[StopJob]]) -> None:
         """No more jobs are asked to make room once an hour's stops are used up."""
-        most = standing.govern.stops_per_hour
+        most = quota_state.govern.stops_per_hour
         for stops in groups.values():
             if most and stops[0].reason.code != "promise-due":
-                hold("stops-keep-to-their-rate", _recent(standing) < most, f"{stops[0]}")
+                hold("stops-keep-to-their-rate", _recent(quota_state) < most, f"{stops[0]}")
 
 
-def _without_going(standing: Standing, decision: Decision, stop: StopJob) -> Standing:
+def _without_going(quota_state: QuotaState, decision: Decision, stop: StopJob) -> QuotaState:
     """Return how everybody stands without what those hold who are being stopped."""
-    found = standing.before(decision, stop)
+    found = quota_state.before(decision, stop)
     going = {one.job_id for one in decision.actions if isinstance(one, StopJob)}
     for job_id, run in found.fleet.running.items():
         if run.stopping or job_id in going:
@@ -162,22 +162,22 @@ def _without_going(standing: Standing, decision: Decision, stop: StopJob) -> Sta
 
 
 def _all_needed(
-    standing: Standing, decision: Decision, asker: JobId, stops: Sequence[StopJob]
+    quota_state: QuotaState, decision: Decision, asker: JobId, stops: Sequence[StopJob]
 ) -> None:
     """The first for whom others are stopped fits then, and not if one of them stayed."""
-    fleet, actions = standing.fleet, decision.actions
+    fleet, actions = quota_state.fleet, decision.actions
     if any(run.stopping or run.becoming for run in fleet.running.values()):
         return
     if any(isinstance(one, ResizeJob) for one in actions):
         return
     job = fleet.pending[asker]
-    now = standing.before(decision, stops[0])
+    now = quota_state.before(decision, stops[0])
     is_due = stops[0].reason.code == "promise-due"
     if any(isinstance(one, StopJob) and not _for_others(one) for one in actions):
         # What others leave of themselves may be for somebody whose turn came before.
         return
     gone = [one.job_id for one in stops]
-    words = f"{gone} for `{asker}` at {standing.now_ms} ms"
+    words = f"{gone} for `{asker}` at {quota_state.now_ms} ms"
     if is_due:
         helps = now.promise_fits(job, without=gone)
     else:
@@ -218,8 +218,8 @@ def _gone(decision: Decision, job: Job) -> bool:
     return any(one.job_id == job.id for one in decision.actions)
 
 
-def _recent(standing: Standing) -> int:
-    return sum(1 for at_ms in standing.fleet.evictions if at_ms > standing.now_ms - HOUR)
+def _recent(quota_state: QuotaState) -> int:
+    return sum(1 for at_ms in quota_state.fleet.evictions if at_ms > quota_state.now_ms - HOUR)
 
 
 def _asker(stop: StopJob) -> JobId:

@@ -1,4 +1,4 @@
-"""Does it fit? Worked out the slow way, from the view alone, to judge what an index says."""
+"""Whether a shape fits, computed the slow way from the view alone, to check the index."""
 
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.fleet.constraints import Level
@@ -9,7 +9,7 @@ from tenfold.model.job.job import WHOLE, Shape, per_member
 Kind = tuple[str, str, int, int, int, tuple[str, ...], str]
 """Site, accelerator, GPUs, CPUs, memory, tags, and the domain that a gang may not leave."""
 Gang = tuple[int, int, int]
-"""So many members of so many GPUs, and the GPUs of one member more, or 0."""
+"""Number of members, GPUs of each, and GPUs of one more member, or 0."""
 
 
 def fits_now(view: FleetView, shape: Shape) -> bool:

@@ -1,7 +1,7 @@
-"""Who is owed room, who has borrowed it, and what would fit if some were gone.
+"""Which jobs are within quota, which borrow, and what would fit if some had stopped.
 
-Worked out from a view and the declared terms alone, to judge whom a decider stops, and whom
-it lets wait.
+Computed from a view and the declared terms alone, to check which jobs a decider stops and which
+it keeps waiting.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,17 +16,17 @@ from tenfold.model.job.job import WHOLE, Job, Order, Run
 from tenfold.model.job.terms import Terms
 from tenfold.model.policy.governance import ANY, USD, Amounts, GovernanceRules
 from tenfold.model.units import Millis
+from tests.rigs.fits import gang_on
 from tests.rigs.governed.quota import Quotas, add_to, amounts_of, held_by_teams
 from tests.rigs.governed.windows import barred_now, barred_soon
-from tests.rigs.room import gang_on
 
 PLAIN = Terms()
 Branch = tuple[TeamId, bool]
 """A team with all below it, or (True) only the jobs of a team that has others below it."""
 
 
-class Standing:
-    """How everybody stands at one moment."""
+class QuotaState:
+    """Usage of all teams against their quotas at one moment."""
 
     def __init__(self, govern: GovernanceRules, fleet: Fleet, now_ms: Millis) -> None:
         self.govern = govern
@@ -36,18 +36,18 @@ class Standing:
         self.held = held_by_teams(govern, fleet, promised=True)
         self._borrowed: dict[Branch, dict[JobId, None]] = {}
 
-    def before(self, decision: Decision, action: Action) -> "Standing":
-        """Return how everybody stood when an action was decided: after those before it."""
+    def before(self, decision: Decision, action: Action) -> "QuotaState":
+        """Return the state when an action was decided: after the actions before it."""
         fork = self.fleet.fork()
         for one in decision.actions:
             if one is action:
                 break
             if isinstance(one, StartJob | ReserveStart):
                 fork.apply(ActionOrdered(self.now_ms, one))
-        return Standing(self.govern, fork, self.now_ms)
+        return QuotaState(self.govern, fork, self.now_ms)
 
     def forget(self, run: Run) -> None:
-        """Count what a run holds as given back."""
+        """Count what a run holds as released."""
         add_to(self.held, run.job.team, amounts_of(self.govern, self.fleet.nodes, run.slots), -1)
 
     def branches(self, team: TeamId) -> list[Branch]:
