@@ -224,7 +224,7 @@ def test_none_is_no_failure_at_all():
 
 
 def test_a_preset_that_cannot_be_drawn_says_why():
-    with pytest.raises(InputError, match="does not say how long") as caught:
+    with pytest.raises(InputError, match="has no repair times") as caught:
         failure_source("titan", FACTS)
     assert caught.value.code == "no-repair-time"
     preset = FACTS.failures.get("infinitehbd")
