@@ -42,10 +42,10 @@ def reaches_ms(run: RunState, work_ms: float) -> int:
 
 def own_speed(job: Job, slots: Sequence[Slot]) -> float:
     """Return the speed on these slots: proportional to GPUs for an elastic job, else 1."""
-    terms, asked = job.terms, job.shape.gpus
-    if terms is None or not terms.least_gpus or not asked:
+    terms, gpus_requested = job.terms, job.shape.gpus
+    if terms is None or not terms.least_gpus or not gpus_requested:
         return 1.0
-    return sum(slot.gpus for slot in slots) / asked
+    return sum(slot.gpus for slot in slots) / gpus_requested
 
 
 def idles_after_ms(job: Job) -> Millis | None:

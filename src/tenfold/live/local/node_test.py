@@ -53,11 +53,11 @@ def main() -> None:
             unmeasured.append({"code": "not-measured", "fields": {"figure": name, "said": said}})
     if any(os.path.exists(device) for device in GPU_DEVICES):
         unmeasured.append({"code": "gpus-not-measured"})
-    told = [
+    rounded = [
         {"name": name, "value": float(f"{value:.4g}"), "unit": unit}
         for name, value, unit in figures
     ]
-    sys.stdout.write(json.dumps({"figures": told, "unmeasured": unmeasured}) + "\n")
+    sys.stdout.write(json.dumps({"figures": rounded, "unmeasured": unmeasured}) + "\n")
     sys.stdout.flush()
 
 
@@ -117,8 +117,8 @@ def _on_all(cores: int) -> float:
     os.close(writer)
     for pid in children:
         os.waitpid(pid, 0)
-    with os.fdopen(reader) as told:
-        rates = [float(line) for line in told]
+    with os.fdopen(reader) as output:
+        rates = [float(line) for line in output]
     if len(rates) != cores:
         raise OSError(f"{cores - len(rates)} of {cores} cores gave no result")
     return sum(rates)

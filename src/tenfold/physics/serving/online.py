@@ -177,11 +177,11 @@ def _run(
     replica: Replica, stream: Stream, held: Floats, slots: Floats, offered: Floats, bulk_s: Floats
 ) -> _Run:
     finite = np.where(np.isfinite(stream.requests), stream.requests, held)
-    turns = np.maximum(finite / slots, 1.0)
+    rounds = np.maximum(finite / slots, 1.0)
     context = stream.input_tokens + stream.output_tokens / 2.0
     token_s = decode_s(replica, held, context)
-    work_s = finite * bulk_s + turns * stream.output_tokens * token_s
-    return _Run(finite, 1.0 - 1.0 / turns, finite / offered, bulk_s, token_s, work_s)
+    work_s = finite * bulk_s + rounds * stream.output_tokens * token_s
+    return _Run(finite, 1.0 - 1.0 / rounds, finite / offered, bulk_s, token_s, work_s)
 
 
 def _tail_s(run: _Run) -> Floats:

@@ -54,10 +54,10 @@ def fill(nodes: Sequence[Node], jobs: Sequence[Job], placement: Placement) -> Fi
         shape = job.shape
         if placement == "tenfold":
             capacity.learn(shape)
-        asked = requested_milli(shape)
-        arrived += asked
+        requested = requested_milli(shape)
+        arrived += requested
         if capacity.claim(shape) is not None:
-            allocated += asked
+            allocated += requested
             placed += 1
         while due and arrived >= due[0][1]:
             shares[due.pop(0)[0]] = allocated / whole_milli

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import nlargest
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from tenfold.decide.place.queue.pending_queues import JobClass
 from tenfold.decide.place.quota.allocations import Allocation
@@ -55,7 +55,7 @@ class QuotaUsage(Struct, frozen=True, kw_only=True):
     team: TeamId
     """Empty for all teams together."""
     resource: str
-    asked: int
+    requested: int = field(name="asked")
     held: int
     quota: int
     borrowed: int
@@ -120,12 +120,12 @@ def quota_usage(state: SchedulerState, job_class: JobClass) -> tuple[QuotaUsage,
     )
 
 
-def _quota_usage(node: Team, resource: str, number: int, asked: int) -> QuotaUsage:
+def _quota_usage(node: Team, resource: str, number: int, requested: int) -> QuotaUsage:
     held, quota, borrow = node.held[number], node.effective[number], node.borrow[number]
     return QuotaUsage(
         team=node.id,
         resource=resource,
-        asked=asked,
+        requested=requested,
         held=held,
         quota=quota,
         borrowed=max(0, held - quota),

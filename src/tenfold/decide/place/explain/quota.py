@@ -48,9 +48,9 @@ def quota_reason(state: SchedulerState, job_class: JobClass, met: Obstacle) -> R
     """Return a limit as a reason, with its counts."""
     node, number, _ = met
     unit = state.tree.resources.names[number]
-    asked = next((amount for each, amount in job_class.amounts if each == number), 0)
+    requested = next((amount for each, amount in job_class.amounts if each == number), 0)
     fields: dict[str, Value] = {
-        "asked": Amount(asked, unit),
+        "asked": Amount(requested, unit),
         "held": Amount(node.held[number], unit),
     }
     if node.parent is None:
