@@ -48,7 +48,7 @@ class Store(Protocol):
     """A journal that was opened for writing."""
 
     def restore(self) -> Restored:
-        """Return what is so now."""
+        """Return the current state."""
         ...
 
     def append(self, events: Sequence[Event]) -> None:
@@ -56,7 +56,7 @@ class Store(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of the journal."""
+        """Close the journal."""
         ...
 
 

@@ -62,7 +62,7 @@ class LiveJournal:
         return [self._writer, Snapshotter(self._writer)]
 
     def close(self) -> None:
-        """Write what still waits, and let go."""
+        """Flush pending writes and close."""
         try:
             self._writer.flush()
         finally:

@@ -1,6 +1,6 @@
 """From a policy's name and settings to the decider that places jobs by it.
 
-Deciders are imported when they are asked for: a run has one of them, and the others would
+Deciders are imported when needed: a run has one of them, and the others would
 cost a short command as much time as its own work.
 """
 
@@ -27,7 +27,7 @@ def placing_decider(
 ) -> IndexedDecider:
     """Return a fresh decider for a policy.
 
-    Where all `shapes` that will ever come are known to ask for whole GPUs alone, places are
+    Where all `shapes` that will ever come request only whole GPUs, places are
     found by bitsets, which choose the same and are quicker. Where no job will come that comes
     after others, `has_dependencies` spares the look at each.
     """

@@ -1,7 +1,7 @@
 """Jobs bound to the nodes that their teams may use, where they were submitted without it.
 
 A run that was recorded, or is live, under another policy knows nothing of the residency that
-a governed one asks for. Its jobs are bound before that policy sees them.
+a governed one requests. Its jobs are bound before that policy sees them.
 """
 
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ class ResidencyDecider:
         """By name: a job, and as it is bound."""
 
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
-        """Decide on a copy of what is so; the news tell of jobs that are not bound."""
+        """Decide on a copy of the fleet in which jobs have their residency tags."""
         assert isinstance(view, Fleet), "only a whole fleet can be copied"
         copy = view.fork()
         copy.pending = {each: self._with_residency(job) for each, job in view.pending.items()}

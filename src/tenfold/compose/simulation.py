@@ -64,7 +64,7 @@ def simulate(
     witnesses: Sequence[Witness] = (),
     around: Callable[[Decider], Decider] | None = None,
 ) -> SimResult:
-    """Run a simulation to its end, or to the last moment that is asked for.
+    """Run a simulation to its end, or to the last moment that is requested.
 
     `around` may put something between loop and decider.
     """

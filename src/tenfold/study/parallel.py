@@ -53,7 +53,7 @@ def process_map(
 
 
 def _pooled(work: Callable[[T], R], tasks: dict[int, T], workers: int) -> Iterator[tuple[int, R]]:
-    """Yield results as they come; those of a pool that breaks are left out."""
+    """Yield results as they come; those of a broken pool are missing."""
     pool = ProcessPoolExecutor(
         min(workers, len(tasks)),
         mp_context=multiprocessing.get_context("spawn"),
@@ -71,7 +71,7 @@ def _pooled(work: Callable[[T], R], tasks: dict[int, T], workers: int) -> Iterat
     except BrokenProcessPool:
         return  # It broke before all tasks were handed in.
     except BaseException:
-        # Interrupted: do not wait for simulations that nobody will read.
+        # Interrupted: do not wait for simulations that no one will read.
         pool.shutdown(wait=False, cancel_futures=True)
         for child in multiprocessing.active_children():
             child.terminate()

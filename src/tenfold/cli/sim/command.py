@@ -213,7 +213,7 @@ def _run(files: SimFiles, options: _OutputOptions) -> None:
         print_json(run_json(prepared, result, bill(prepared.spec, result.summary)))
         hold_until_exit(prepared, result)
         return
-    # Charts take long to load, and a program that asks for figures needs none.
+    # Charts take long to load, and JSON output needs none.
     from tenfold.cli.sim.present import run_and_present  # noqa: PLC0415
 
     run_and_present(prepared, html, force=force, detail=detail, as_json=as_json)

@@ -2,7 +2,7 @@
 
 `step_s` is needed; `compute_s`, `comm_s` and `data_s` are its parts where they are known,
 in every row or in none. Keys of the run (`gpus`, `accelerator` ...) may stand in any row.
-Other columns, such as a loss, are passed over and named.
+Other columns, such as a loss, are ignored and listed.
 """
 
 import csv
@@ -26,7 +26,7 @@ PART_COLUMNS: dict[str, Part] = {
 
 
 def read_step_lines(text: str, file: str, skip: int) -> Reading:
-    """Return the steps of JSON Lines, the first `skip` of them left out."""
+    """Return the steps of JSON Lines, the first `skip` of them skipped."""
     table = _Table(file)
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():

@@ -38,7 +38,7 @@ class _Trace(Struct):
 
 
 def read_torch_trace(content: bytes, file: str, skip: int) -> Reading:
-    """Return the steps of a trace, the first `skip` of them left out."""
+    """Return the steps of a trace, the first `skip` of them skipped."""
     events = _events(content, file)
     spans, notes = _steps(events, file)
     kernels = [one for one in events if one.cat == "kernel"]

@@ -80,7 +80,7 @@ class ShadowLog:
             self._stream.flush()
 
     def close(self) -> None:
-        """Let go of the file once the disk has it."""
+        """Sync and close the file."""
         if not self._stream.closed:
             os.fsync(self._stream.fileno())
             self._stream.close()

@@ -321,5 +321,5 @@ def trace_name_column(table: Table) -> str:
 
 def complete_values(cells: Cells[int] | None) -> Sequence[int]:
     """Return the values of a column in which every cell is known."""
-    assert cells is not None, "a column that was asked for is there"
+    assert cells is not None, "a column that was requested is there"
     return cast(Sequence[int], cells.values)

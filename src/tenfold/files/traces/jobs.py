@@ -121,7 +121,7 @@ def _shapes(columns: JobColumns) -> list[Shape] | None:
     gpus = complete_values(columns.gpus_milli)
     others = (columns.gpus_per_node_milli, columns.gpu_type, columns.cpus, columns.memory_gib)
     if all(cells is None for cells in others):
-        # Nothing but GPUs is asked for, as in most traces: spare a tuple for each job.
+        # Nothing but GPUs is requested, as in most traces: spare a tuple for each job.
         plain = {milli: _shape((milli, None, None, None, None)) for milli in dict.fromkeys(gpus)}
         return None if None in plain.values() else cast(list[Shape], [plain[one] for one in gpus])
     keys = list(

@@ -40,7 +40,7 @@ _MIG_SLICES = 7
 
 
 class _Lifecycle(NamedTuple):
-    """When a thing was asked for, began and ended, in seconds; None where it has not yet."""
+    """When a job was created, started and ended, in seconds; None if not yet."""
 
     created_s: float
     started_s: float | None
@@ -49,7 +49,7 @@ class _Lifecycle(NamedTuple):
 
 
 class _JobRecord(NamedTuple):
-    """A thing that ran, or may have: what it asks for, and when it was so."""
+    """A workload, job or gang of pods: what it requests, and its times."""
 
     item: Table
     span: _Lifecycle
@@ -255,7 +255,7 @@ def _moment(table: Table, key: str, item: Table, file: str) -> float | None:
 
 
 def _requested(pod: Table, key: str, owner: str, file: str) -> float:
-    """Return what the containers of a pod ask for; a limit alone is a request, too."""
+    """Return what the containers of a pod request; a limit alone is a request, too."""
     total = 0.0
     for container in tables_at(pod, "containers"):
         resources = table_at(container, "resources")

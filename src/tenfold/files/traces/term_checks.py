@@ -33,7 +33,7 @@ class TermChecks:
         self._in_cycle = _jobs_in_cycles(_dependencies(columns, ids))
 
     def problems(self, row: int, gpus_milli: int, per_node_milli: int | None) -> Iterator[Problem]:
-        """Yield what is wrong with the terms of a row that asks for so many GPUs."""
+        """Yield what is wrong with the terms of a row that requests so many GPUs."""
         for name, cells in self._columns.numbers().items():
             if row in cells.bad:
                 shown = f"`{name}` holds `{cells.bad[row][:40]}`, which is not a valid number"
@@ -50,7 +50,7 @@ class TermChecks:
         yield from self._order(row)
 
     def is_elastic(self, row: int) -> bool:
-        """Return whether a row asks for more or fewer GPUs than it names."""
+        """Return whether a row requests more or fewer GPUs than it names."""
         columns = self._columns
         return cell(columns.least_milli, row) is not None or (
             cell(columns.most_milli, row) is not None

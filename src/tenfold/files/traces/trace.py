@@ -110,7 +110,7 @@ def valid_starts(
 
 
 def even_split(gpus: float, nodes: float) -> int | None:
-    """Return the GPUs on each of several nodes; None where one node or no even split is told."""
+    """Return the GPUs on each of several nodes; None for one node or an uneven split."""
     if nodes <= 1 or gpus < nodes or gpus % nodes or nodes % 1:
         return None
     return int(gpus // nodes)

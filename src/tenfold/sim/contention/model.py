@@ -39,7 +39,7 @@ class ContentionModel:
         self._profiles = profiles
         self._traffic: dict[JobId, Traffic] = {}
         self._scaling_gains: dict[JobId, float] = {}
-        """Speed of each job on what it was given, over that on what it asked for."""
+        """Speed of each job on what it was given, over that on what it requested."""
         self._saves: dict[JobId, _Save] = {}
         self._heap: list[tuple[int, int, JobId, bool]] = []
         """(when, number, job, whether a save begins then or ends)."""
@@ -94,7 +94,7 @@ class ContentionModel:
             if is_start:
                 self._plan(job_id, now_ms + traffic.checkpoint_every_ms)
                 if job_id in self._saves:
-                    continue  # The last save is not over: this one is left out.
+                    continue  # The last save is not done: skip this one.
                 self._saves[job_id] = _Save(float(traffic.checkpoint_bytes), now_ms)
             else:
                 del self._saves[job_id]
@@ -134,9 +134,9 @@ class ContentionModel:
 
 
 def _scaling_gain(profile: WorkProfile, job: Job, gpus: float) -> float:
-    """Return the speed on these GPUs over that on the GPUs asked for, by the scaling curve.
+    """Return the speed on these GPUs over that on the GPUs requested, by the scaling curve.
 
-    A gang that takes whole nodes may hold more GPUs than it asked for. Without a curve it
+    A gang that takes whole nodes may hold more GPUs than it requested. Without a curve it
     makes nothing of them, unless it is elastic.
     """
     requested = job.shape.gpus

@@ -1,9 +1,9 @@
-"""Draw the faults of a fleet from a law: bursts in domains, weak nodes, long repairs.
+"""Sample the faults of a fleet: bursts in domains, weak nodes, long repairs.
 
-Each site draws from its own stream, so another site changes nothing here. Moments are
-plain chance; at each, a burst strikes one node by frailty and its other nodes inside the
-smallest domain that has so many up. A burst has one cause and one repair. A node that is
-down cannot fail: the fault goes to another, so the rate of the fleet is that of the law.
+Each site has its own random stream, so other sites change nothing. Bursts arrive as a Poisson
+process; each takes down one node by frailty and further nodes within the smallest domain that
+has enough up. A burst has one cause and one repair. A node that is down cannot fail: the fault
+goes to another node, so that the fleet has the rate of the law.
 """
 
 from bisect import bisect_left, bisect_right
@@ -30,7 +30,7 @@ _BLOCK = 256
 def generate_faults(
     nodes: Sequence[Node], law: FailureLaw, horizon_ms: Millis, seed: int
 ) -> Iterator[Fault]:
-    """Yield the faults of a fleet that is whole at 0, in order of time, as they are asked for."""
+    """Yield the faults of a fleet in order of time, lazily; all nodes are up at time 0."""
     sites: dict[str, list[Node]] = {}
     for node in nodes:
         sites.setdefault(node.site, []).append(node)

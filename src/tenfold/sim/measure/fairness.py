@@ -3,7 +3,7 @@
 As in Themis (Mahajan et al., NSDI 2020): rho is the time a job took over the time it would
 have taken alone on 1/N of the fleet, N being the mean number of jobs there while it was. Fair
 sharing gives at most 1; 3 means three times as long as on a dedicated share.
-Speed is taken to grow with GPUs, so on a share smaller than it asked for a job takes longer
+Speed is taken to grow with GPUs, so on a share smaller than it requested a job takes longer
 in proportion.
 """
 

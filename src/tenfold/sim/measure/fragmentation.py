@@ -130,7 +130,7 @@ def _change(usage: _Usage, change: _Change) -> None:
 
 
 def _common_shapes(jobs: Sequence[Job]) -> list[tuple[Shape, float]]:
-    """Return the most common shapes that ask for GPUs, and how likely each is."""
+    """Return the most common shapes that request GPUs, and how likely each is."""
     shapes = {job.shape.key: job.shape for job in jobs if job.shape.gpus or job.shape.milli}
     counts = Counter(job.shape.key for job in jobs if job.shape.key in shapes)
     chosen = counts.most_common(SHAPES_MAX)

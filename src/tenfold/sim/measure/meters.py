@@ -164,7 +164,7 @@ def _combined(tallies: Collection[_Tally]) -> _Tally:
 
 
 def requested_milli(job: Job) -> int:
-    """Return what a job asks for in thousandths of a GPU."""
+    """Return what a job requests in thousandths of a GPU."""
     return job.shape.milli or job.shape.gpus * WHOLE
 
 

@@ -58,7 +58,7 @@ class WindowFigures(Struct, frozen=True, kw_only=True):
     waiting: int
     """Those of them that had not started at its end."""
     load: float
-    """GPU time that was asked for within it, over what the fleet has."""
+    """GPU time that was requested within it, over what the fleet has."""
     utilisation: float
     wait_s_mean: float
     wait_s_mean_gpu: float
@@ -100,7 +100,7 @@ def job_waits(
     """Return how long each job has waited that came within the window.
 
     One that no policy could start, for it is larger than the fleet, waits to the end. One that
-    was refused because another job did not complete is left out: it waits for nothing.
+    was refused because another job did not complete is skipped.
     """
     held: dict[JobId, int] = {}
     first: dict[JobId, int] = {}
@@ -160,7 +160,7 @@ def within(start: int, end: int, window: Window) -> int:
 
 
 def work_of(job: Job) -> int:
-    """Return the GPU time that a job asks for, in thousandths of a GPU."""
+    """Return the GPU time that a job requests, in thousandths of a GPU."""
     return requested_milli(job) * (job.duration_ms or 0)
 
 

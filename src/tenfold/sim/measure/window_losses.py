@@ -28,7 +28,7 @@ def lost_milli_ms(
     inside: dict[JobId, int] = {}
     jobs: dict[JobId, Job] = {}
     for job, slots, start, end in runs:
-        # A gang that takes whole nodes may hold more than it asked for; that is no loss of time.
+        # A gang that takes whole nodes may hold more than it requested; that is no loss of time.
         elastic = job.terms is not None and job.terms.least_gpus
         milli = slots_milli(slots) if elastic else requested_milli(job)
         jobs[job.id] = job
@@ -88,7 +88,7 @@ def entitlement_fairness(
 ) -> float:
     """Return how evenly teams got what they deserve: Jain's index, 1 where all alike.
 
-    A team deserves what it asked for within the window, or its part by weight if that is less;
+    A team deserves what it requested within the window, or its part by weight if that is less;
     what some do not need is parted among the others.
     """
     requested: dict[str, int] = {}
@@ -110,7 +110,7 @@ def entitlement_fairness(
 def weighted_shares(
     requested: Mapping[str, int], weights: Mapping[str, float], capacity: float
 ) -> dict[str, float]:
-    """Return the part of each team: by weight, but no more than it asks for."""
+    """Return the part of each team: by weight, but no more than it requests."""
     parts: dict[str, float] = {}
     remaining = dict(requested)
     while remaining:

@@ -29,7 +29,7 @@ _REJECTIONS_MAX = 1_000
 
 
 class TeamPart(Struct, frozen=True, kw_only=True):
-    """A team that submits, its share of submissions, and the types it may ask for."""
+    """A team that submits, its share of submissions, and the types it may request."""
 
     name: str
     part: float = 1.0
@@ -59,7 +59,7 @@ class _Submission(Struct, frozen=True, gc=False):
 def generate_jobs(
     mix: WorkloadMix, nodes: Sequence[Node], demand: Demand, seed: int = 0
 ) -> list[Job]:
-    """Return jobs in order of submission that ask for `load` of the nodes' GPU time."""
+    """Return jobs in order of submission that request `load` of the nodes' GPU time."""
     sampler = _WorkloadSampler(check_mix(mix), nodes, demand, _generator(seed, mix.name))
     submissions = sampler.submissions()
     starts = sampler.submit_times(len(submissions))
@@ -113,7 +113,7 @@ def ends_of(mix: WorkloadMix, jobs: Sequence[Job], seed: int = 0) -> dict[JobId,
 
 
 def gpu_hours(jobs: Sequence[Job]) -> float:
-    """Return the GPU time that jobs ask for."""
+    """Return the GPU time that jobs request."""
     return sum(_gpus(job.shape) * (job.duration_ms or 0) for job in jobs) / HOUR
 
 
@@ -172,7 +172,7 @@ class _WorkloadSampler:
         self.duration_s_max = max(1, min(int(mix.duration_s_max), self.span_s))
 
     def submissions(self) -> list[_Submission]:
-        """Draw until the load is met; a job that goes beyond it is left out."""
+        """Draw until the load is met; a job that exceeds it is skipped."""
         wanted = self.demand.load * self.gpus * self.span_s
         made: list[_Submission] = []
         requested, jobs, rejected = 0.0, 0, 0

@@ -88,7 +88,7 @@ def original_id(name: str, marker: str = COPY) -> JobId:
 
 
 def total_work_milli_ms(jobs: Sequence[Job]) -> int:
-    """Return the GPU time that jobs ask for, in thousandths of a GPU."""
+    """Return the GPU time that jobs request, in thousandths of a GPU."""
     return sum(requested_milli(job) * (job.duration_ms or 0) for job in jobs)
 
 

@@ -40,7 +40,7 @@ class Stream(Struct, frozen=True, kw_only=True):
 
     @property
     def shape(self) -> Shape:
-        """What one of them asks for; each pod of several has a node of its own."""
+        """What one of them requests; each pod of several has a node of its own."""
         if self.how is None:
             return shape_of(self.slots)
         where = PlacementConstraints(within="rack", how=self.how)
@@ -76,7 +76,7 @@ class KueueLoad(Struct, frozen=True, kw_only=True):
 
     @property
     def least_ms(self) -> float:
-        """No schedule is over sooner, since nobody can run before it has come.
+        """No schedule is over sooner, since no job can run before it arrives.
 
         At any moment so much work must be left as arrivals had no time for, and then takes
         its time at full quota; and the last to come must run.
@@ -153,7 +153,7 @@ LARGE = KueueLoad(
         ("large", 4, 700, 20, 700, 200),
     ),
 )
-# Pods ask for halves and quarters of a CPU: a slot is a quarter.
+# Pods request halves and quarters of a CPU: a slot is a quarter.
 TOPOLOGY = KueueLoad(
     cohorts=5,
     queues=6,

@@ -1,7 +1,7 @@
-"""Everything about a run that takes a second look at it: charts, fairness, fragmentation.
+"""Details of a run: charts, fairness and fragmentation.
 
-The figures of a run are summed in passing; these are worked out of its record only where
-somebody wants them, since they take as long as a short simulation.
+These are computed from the record of the run only on request, since they take as long as a
+short simulation.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from tenfold.sim.measure.timeline import Timeline, timeline
 
 
 class Detail(Struct, frozen=True, kw_only=True):
-    """A second look at a run."""
+    """Details of a run."""
 
     timeline: Timeline
     fairness: Fairness | None

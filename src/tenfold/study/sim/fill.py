@@ -29,8 +29,8 @@ class FillResult(Struct, frozen=True, kw_only=True):
     gpus: int
     """GPUs of the fleet."""
     gpu_allocated: dict[str, float | None]
-    """Share of the GPUs allocated when so much of the capacity had been asked for; None where
-    the jobs never asked for so much."""
+    """Share of the GPUs allocated when so much of the capacity had been requested; None where
+    the jobs never requested so much."""
     gpu_allocated_end: float
     """The same after the last job."""
 
@@ -38,7 +38,7 @@ class FillResult(Struct, frozen=True, kw_only=True):
 def fill(nodes: Sequence[Node], jobs: Sequence[Job], placement: Placement) -> FillResult:
     """Return how far jobs fill these nodes.
 
-    `fgd` is told the mix of all jobs beforehand, as it was published; `tenfold` learns it
+    `fgd` knows the mix of all jobs in advance, as it was published; `tenfold` learns it
     from the arrivals.
     """
     fleet = Fleet()
@@ -72,5 +72,5 @@ def fill(nodes: Sequence[Node], jobs: Sequence[Job], placement: Placement) -> Fi
 
 
 def requested_milli(shape: Shape) -> int:
-    """Return the thousandths of a GPU that a shape asks for."""
+    """Return the thousandths of a GPU that a shape requests."""
     return shape.milli or shape.gpus * WHOLE

@@ -1,7 +1,7 @@
 """Read the traces of Shanghai AI Laboratory's Acme: `trace_seren.csv` and `trace_kalos.csv`.
 
 They follow Helios, without virtual clusters and with the kind of work in `type`, which
-becomes the job's `qos`. Memory is told for each pod, and a node holds one pod of a job.
+becomes the job's `qos`. Memory is given for each pod, and a node holds one pod of a job.
 """
 
 from pathlib import Path

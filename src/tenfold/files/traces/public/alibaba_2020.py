@@ -1,7 +1,7 @@
 """Read the Alibaba PAI trace of 2020: `pai_task_table`, with `pai_job_table` where there is one.
 
-The tables have no header. A job is made of tasks, and a task of instances that each ask for
-percent of CPUs and GPUs. A job of one instance may ask for a share of a GPU; the shares of
+The tables have no header. A job is made of tasks, and a task of instances that each request
+percent of CPUs and GPUs. A job of one instance may request a share of a GPU; the shares of
 several instances are added up and rounded to whole GPUs, since a gang is of whole GPUs.
 """
 
@@ -102,7 +102,7 @@ class _Job:
                 self.types[row.text("gpu_type")] = None
 
     def row(self, name: str) -> TraceRow | None:
-        """Return the job, or None where it never ended or asked for nothing."""
+        """Return the job, or None where it never ended or requested nothing."""
         if self.is_open or self.end_s < self.start_s or not (self.gpus or self.cpus):
             return None
         is_share = self.instances_with_gpus == 1 and self.gpus < 1

@@ -1,6 +1,6 @@
 """Read the Alibaba GPU-sharing trace of 2023: its list of pods (`openb`).
 
-A pod of one GPU may ask for a share of it in thousandths. A pod that was never scheduled
+A pod of one GPU may request a share of it in thousandths. A pod that was never scheduled
 has no time of running; the time until it was deleted stands in for it.
 """
 

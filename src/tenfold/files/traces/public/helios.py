@@ -1,7 +1,7 @@
 """Read the SenseTime Helios traces: `cluster_log.csv` of one cluster.
 
-Jobs of Helios ran under Slurm. A job on several nodes asked for as many GPUs on each;
-jobs without GPUs ask for CPUs alone and are kept.
+Jobs of Helios ran under Slurm. A job on several nodes requested as many GPUs on each;
+jobs without GPUs request CPUs alone and are kept.
 """
 
 from pathlib import Path
