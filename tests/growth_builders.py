@@ -1,4 +1,4 @@
-"""Small fleets that grow, in memory, for tests of the ladder."""
+"""Small fleets that grow, in memory, for tests of growth analysis."""
 
 from functools import cache
 

@@ -64,7 +64,7 @@ def fleet(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_ladder_names_the_first_break_and_what_comes_next(run, fleet: Path):
+def test_the_result_names_the_first_break_and_what_comes_next(run, fleet: Path):
     status, out, err = run("grow", fleet, "--axis", "nodes")
     assert (status, err) == (0, "")
     lines = out.splitlines()
@@ -146,7 +146,7 @@ def test_what_cannot_be_asked_is_refused(run, fleet: Path, words: tuple[str, ...
     assert json.loads(err)["error"]["code"] == code
 
 
-def test_a_narrow_terminal_gets_a_ladder_without_broken_words(
+def test_a_narrow_terminal_gets_a_table_without_broken_words(
     run, fleet: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("COLUMNS", "80")

@@ -54,7 +54,7 @@ def test_a_page_is_safe_with_any_text():
     assert "\x07" not in made
 
 
-def test_the_page_of_a_ladder_names_what_breaks_and_what_is_not_known():
+def test_the_report_names_what_breaks_and_what_is_not_known():
     question = GrowQuestion(axis="nodes")
     answer = analyse(given(fleet(rack_kw=70.0, tiers=(tier(),))), question)
     made = grow_page(answer, question)
