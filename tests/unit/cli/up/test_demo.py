@@ -75,7 +75,7 @@ def test_the_demo_plays_and_a_leaf_switch_can_be_killed_and_mended(
         assert main(["node", "uncordon", "h100-[1-8]"]) == 0
         assert capsys.readouterr().out.count("is up") == 8
         assert main(["node", "cordon", "h100-[8-1]"]) == 2
-        assert "cannot be read" in capsys.readouterr().err
+        assert "cannot parse" in capsys.readouterr().err
         assert main(["up", "--demo", "--virtual-nodes", "2"]) == 2
     finally:
         up.interrupt()

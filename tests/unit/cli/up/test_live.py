@@ -183,4 +183,4 @@ def test_a_control_plane_says_what_is_wrong_with_its_options(tmp_path: Path, cap
     assert "unknown policy `magic`" in capsys.readouterr().err
     (tmp_path / "file").write_text("")
     assert main(["up", "--home", str(tmp_path / "file")]) == 2
-    assert "cannot be used" in capsys.readouterr().err
+    assert "cannot use the state directory" in capsys.readouterr().err
