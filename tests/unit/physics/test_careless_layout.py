@@ -28,7 +28,7 @@ ONE_SPINE = '[[fabric]]\nname = "tree"\nnodes_per_leaf = 4\nspines = 1\n'
     [
         (ONE_LEAF + POOL, 1, "losing leaf `tree-leaf-1` takes down 100% of all GPUs"),
         (SPREAD + POOL + STATED, 11, "losing leaf `the-switch` takes down 100% of all GPUs"),
-        (ONE_SPINE + POOL, 4, "its loss stops every job larger than a leaf"),
+        (ONE_SPINE + POOL, 4, "losing it stops every job larger than a leaf"),
     ],
 )
 def test_all_on_one_switch_is_flagged(text: str, line: int, said: str, tmp_path: Path):

@@ -90,7 +90,7 @@ def test_both_limits_hold_at_once(demand):
     assert row(answer, "cost").at_double == "nothing-fits"
     broke = train_sensitivity(limited(limits, budget_usd=10.0), target)
     assert broke.trigger is None
-    assert "nothing fits to begin with" in broke.sentence
+    assert "nothing fits even at today's demand" in broke.sentence
 
 
 def test_a_service_names_load_objective_and_budget(demand):
