@@ -54,7 +54,7 @@ _ALIKE = 'return policy.name != "slurm" and not has_windows'
 MUTANTS: dict[str, Mutant] = {
     "a preemption overrides a cancel": Mutant(
         "live/attempts.py",
-        'if live.why != "cancelled":',
+        'if active.stop_reason != "cancelled":',
         "if True:",
         "unit/live/test_adoption.py::test_a_cancel_stands_over_any_other_reason_to_stop",
     ),

@@ -56,7 +56,7 @@ from tenfold.journal.policies import note_policy
 from tenfold.journal.record import record_of
 from tenfold.journal.snapshots import Snapshotter, restore, save_snapshot
 from tenfold.journal.store import open_store
-from tenfold.model.acceptance import REFUSED, Compared, Figure, NodeTest, NodeVerdict
+from tenfold.model.acceptance import REFUSED, Figure, FigureComparison, NodeTest, NodeVerdict
 from tenfold.model.actions import Action, ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
     ActionRefused,
@@ -188,7 +188,7 @@ def live_turns(nodes: Sequence[NodeId]) -> list[tuple[int, Sequence[Event]]]:
     figures = (Figure("gemm_bf16", 412.5, "TFLOP/s"), Figure("copy", 1.9, "TB/s"))
     refusal = Reason(REFUSED, sentence="gemm_bf16 is 31% below the middle of its pool")
     test = NodeTest(figures=figures, unmeasured=(Reason("no-nccl", sentence="it has one GPU"),))
-    compared = Compared(
+    compared = FigureComparison(
         name="gemm_bf16",
         unit="TFLOP/s",
         value=412.5,

@@ -88,7 +88,7 @@ STRUCTS: dict[str, type[Struct]] = {
     "baselines": BaselineStore,
     "bundle-header": BundleHeader,
     "bundle-settings": SimSettings,
-    "compared": acceptance.Compared,
+    "compared": acceptance.FigureComparison,
     "crashes": failures.Crashes,
     "ended": job.EndedJob,
     "failure": failures.NodeFailure,

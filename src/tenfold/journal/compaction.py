@@ -1,7 +1,7 @@
 """Keep only the last days in a journal: older events move into bundles, part by part.
 
 A part is small enough that neither reading nor deleting it blocks the loop. It ends where a cycle
-was closed, so each part can be replayed. This runs beside the writer: the epoch is checked in the
+was closed, so each part can be replayed. It runs beside the writer: the epoch is checked in the
 transaction, and it fails if another writer took over.
 """
 

@@ -92,6 +92,6 @@ def _size(store: Store) -> tuple[int | None, int | None]:
     file = store.file
     if file is None:
         return None, None
-    beside = file.with_name(f"{file.name}-wal")
-    size = file.stat().st_size + (beside.stat().st_size if beside.exists() else 0)
+    wal = file.with_name(f"{file.name}-wal")
+    size = file.stat().st_size + (wal.stat().st_size if wal.exists() else 0)
     return size, page * free

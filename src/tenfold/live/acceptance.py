@@ -30,7 +30,7 @@ from tenfold.model.acceptance import (
     NodeVerdict,
     Peer,
     after_test,
-    best_of,
+    best_results,
 )
 from tenfold.model.events import (
     Event,
@@ -225,7 +225,7 @@ class NodeTests:
         if queued is None or self._judge is None:
             return []
         node = queued.node
-        test = best_of(queued.best, self._outcome(observed))
+        test = best_results(queued.best, self._outcome(observed))
         verdict = self._judge(node.id, test, self._peers(node))
         if not verdict.is_accepted and queued.tries + 1 < TRIES_MOST:
             again = replace(queued, tries=queued.tries + 1, best=test)

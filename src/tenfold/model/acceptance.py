@@ -19,7 +19,7 @@ FAILED = "acceptance-failed"
 UNDER_TEST = "under-test"
 """Reason code of a node that is cordoned while it is tested."""
 
-Judged = Literal["alike", "slow", "fast", "missing"]
+FigureVerdict = Literal["alike", "slow", "fast", "missing"]
 Basis = Literal["first", "pool", "itself", "none"]
 
 
@@ -38,7 +38,7 @@ class NodeTest(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, om
     unmeasured: tuple[Reason, ...] = ()
 
 
-class Compared(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class FigureComparison(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One figure compared with the pool."""
 
     name: str
@@ -50,7 +50,7 @@ class Compared(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Relative deviation from the median; negative is slower."""
     allowed: float
     """Allowed relative deviation below the median."""
-    judged: Judged
+    judged: FigureVerdict
 
 
 class NodeVerdict(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -61,7 +61,7 @@ class NodeVerdict(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     """Compared with its pool, with its own earlier test, or with nothing if it is the first."""
     nodes: int
     """Number of nodes it was compared with."""
-    compared: tuple[Compared, ...] = ()
+    compared: tuple[FigureComparison, ...] = ()
     reason: Reason
     notes: tuple[Reason | str, ...] = ()
     """Notes on the verdict; text in records from before reasons had fields."""
@@ -91,7 +91,7 @@ class Acceptance(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, 
         return not self.verdict.is_accepted and not self.accepted_by
 
 
-def best_of(before: NodeTest, now: NodeTest) -> NodeTest:
+def best_results(before: NodeTest, now: NodeTest) -> NodeTest:
     """Return two tests of a node merged: the best of each figure, and what neither measured."""
     best: dict[str, Figure] = {}
     for figure in (*before.figures, *now.figures):

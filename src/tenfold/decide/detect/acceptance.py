@@ -15,9 +15,9 @@ from tenfold.model.acceptance import (
     FAILED,
     REFUSED,
     Basis,
-    Compared,
     Figure,
-    Judged,
+    FigureComparison,
+    FigureVerdict,
     NodeTest,
     NodeVerdict,
     Peer,
@@ -97,7 +97,7 @@ def judge_node(
 
 def _compare(
     figures: Sequence[Figure], peers: Sequence[Peer], rule: AcceptanceRule
-) -> list[Compared]:
+) -> list[FigureComparison]:
     """Return every figure of the node or its pool, the node's first."""
     own = {figure.name: figure for figure in figures}
     pool: dict[str, list[Figure]] = {}
@@ -107,21 +107,21 @@ def _compare(
     return [_one(own.get(name), pool.get(name, []), rule) for name in dict.fromkeys((*own, *pool))]
 
 
-def _one(figure: Figure | None, pool: Sequence[Figure], rule: AcceptanceRule) -> Compared:
+def _one(figure: Figure | None, pool: Sequence[Figure], rule: AcceptanceRule) -> FigureComparison:
     named = figure or pool[0]
     values = [one.value for one in pool]
     middle = median(values) if values else 0.0
     allowed = _allowed(named.name, values, middle, rule)
     value = 0.0 if figure is None else figure.value
     deviation = value / middle - 1 if middle > 0 else 0.0
-    judged: Judged = "alike"
+    judged: FigureVerdict = "alike"
     if figure is None:
         judged = "missing"
     elif middle > 0 and value < middle * (1 - allowed):
         judged = "slow"
     elif middle > 0 and value * (1 - allowed) > middle:
         judged = "fast"
-    return Compared(
+    return FigureComparison(
         name=named.name,
         unit=named.unit,
         value=value,
@@ -140,7 +140,7 @@ def _allowed(name: str, values: Sequence[float], middle: float, rule: Acceptance
     return max(band, min(ALLOWED_MOST, own))
 
 
-def _figure(one: Compared) -> Reason:
+def _figure(one: FigureComparison) -> Reason:
     fields: dict[str, Value] = {"figure": one.name, "unit": one.unit, "median": one.median}
     if one.judged == "missing":
         return Reason("figure-missing", fields)

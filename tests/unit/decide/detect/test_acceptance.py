@@ -3,7 +3,7 @@
 import pytest
 
 from tenfold.decide.detect.acceptance import AcceptanceRule, acceptance_rule, judge_node
-from tenfold.model.acceptance import Figure, NodeTest, NodeVerdict, Peer, after_test, best_of
+from tenfold.model.acceptance import Figure, NodeTest, NodeVerdict, Peer, after_test, best_results
 from tenfold.model.errors import InputError
 from tenfold.model.ids import NodeId
 from tenfold.model.reason import Reason
@@ -118,7 +118,7 @@ def test_a_node_that_becomes_slower_bit_by_bit_is_held_against_its_first_figures
 def test_the_best_of_several_tests_counts_figure_by_figure():
     why = Reason("gpus-not-measured", sentence="none")
     first = NodeTest(figures=figures(80.0, 500.0), unmeasured=(why,))
-    best = best_of(first, NodeTest(figures=figures(90.0, 300.0), unmeasured=(why,)))
+    best = best_results(first, NodeTest(figures=figures(90.0, 300.0), unmeasured=(why,)))
     assert best == NodeTest(figures=figures(90.0, 500.0), unmeasured=(why,))
 
 

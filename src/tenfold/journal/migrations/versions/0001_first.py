@@ -1,4 +1,4 @@
-"""The first tables: events, cycles, snapshots, the lease, and what is read off the events."""
+"""First tables: events, cycles, snapshots, the lease, and the read tables."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -18,7 +18,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Refuse: a journal is never taken apart."""
+    """Refuse: journals are not downgraded."""
     raise NotImplementedError("a journal is not downgraded: restore a backup")
 
 

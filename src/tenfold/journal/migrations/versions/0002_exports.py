@@ -1,4 +1,4 @@
-"""Retention: which events lie in which bundle. Listings by state no longer read every job."""
+"""Retention: which events are in which bundle; an index for listings by state."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -25,5 +25,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Refuse: a journal is never taken apart."""
+    """Refuse: journals are not downgraded."""
     raise NotImplementedError("a journal is not downgraded: restore a backup")

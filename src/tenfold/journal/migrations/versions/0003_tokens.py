@@ -1,4 +1,4 @@
-"""Access: the tokens that people and programs show, as their digests."""
+"""Access tokens, stored as digests."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -29,5 +29,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Refuse: a journal is never taken apart."""
+    """Refuse: journals are not downgraded."""
     raise NotImplementedError("a journal is not downgraded: restore a backup")

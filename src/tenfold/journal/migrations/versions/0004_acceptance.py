@@ -1,4 +1,4 @@
-"""Acceptance: why a node takes no work, as a sentence, and what its test gave."""
+"""Acceptance tests: the reason of a cordon as text, and the test result."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -16,5 +16,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Refuse: a journal is never taken apart."""
+    """Refuse: journals are not downgraded."""
     raise NotImplementedError("a journal is not downgraded: restore a backup")

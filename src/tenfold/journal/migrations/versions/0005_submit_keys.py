@@ -1,4 +1,4 @@
-"""Keys under which jobs were asked for, so that a request that comes again admits nothing twice."""
+"""Idempotency keys of submissions."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -26,5 +26,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Refuse: a journal is never taken apart."""
+    """Refuse: journals are not downgraded."""
     raise NotImplementedError("a journal is not downgraded: restore a backup")

@@ -1,4 +1,4 @@
-"""Which policy decided, from which event and which cycle on."""
+"""Which policy decided, from which event and cycle on."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -23,5 +23,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Refuse: a journal is never taken apart."""
+    """Refuse: journals are not downgraded."""
     raise NotImplementedError("a journal is not downgraded: restore a backup")

@@ -1,4 +1,4 @@
-"""Reasons: what they are about stands beside their codes, as data; older rows keep their prose."""
+"""Reasons: their fields next to their codes; older rows keep their text."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -16,5 +16,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Refuse: a journal is never taken apart."""
+    """Refuse: journals are not downgraded."""
     raise NotImplementedError("a journal is not downgraded: restore a backup")
