@@ -66,11 +66,11 @@ def test_a_token_that_another_process_revoked_is_gone_within_seconds(tmp_path: P
     secret, token = here.create(name="a", team="red", role=Role.member)
     assert here.find(secret) is not None
     there.revoke(token.id)
-    kept = here.known(secret)
+    kept = here.cached(secret)
     assert kept is not None
     assert kept.revoked_ms is None
     time.ms += CACHED_MS
-    assert here.known(secret) is None
+    assert here.cached(secret) is None
     found = here.find(secret)
     assert found is not None
     assert found.revoked_ms is not None

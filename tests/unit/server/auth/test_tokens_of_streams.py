@@ -67,14 +67,14 @@ def test_what_others_revoked_is_read_once_in_a_while_for_all_streams(
     shown = newest(runtime, token)
     mine, other = Tokens(runtime.store, lambda: now[0]), runtime.control.tokens
     assert mine.is_stale
-    mine.look()
+    mine.refresh_revoked()
     assert not mine.is_stale
     other.revoke(shown.id)
-    assert not mine.is_over(shown)
+    assert not mine.has_ended(shown)
     now[0] = CACHED_MS
     assert mine.is_stale
-    mine.look()
-    assert mine.is_over(shown)
+    mine.refresh_revoked()
+    assert mine.has_ended(shown)
 
 
 def test_a_log_that_is_followed_ends_with_the_token_too(
