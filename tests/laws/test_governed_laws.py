@@ -108,11 +108,11 @@ def test_limits_kept_up_to_date_are_those_worked_out_from_the_terms(
             add_to(held, team, {ANY: gpus * WHOLE}, -1)
 
 
-class Promised:
-    """A witness of promises: each gang starts at the latest when it was first told.
+class ReservedStarts:
+    """A witness of reserved starts: no gang starts later than its first reserved start.
 
-    Gangs alike may exchange what they were promised, so that who came first goes first: of
-    them, the first start is not later than the first promise, and so on.
+    Equivalent gangs may swap reservations, so that the first submitted starts first: of
+    them, the first start is not later than the first reserved start, and so on.
     """
 
     def __init__(self) -> None:
@@ -189,7 +189,7 @@ def kept_promises(seed: int) -> int:
         stop_delay_ms=Millis(0),
         start_failure_share=0.0,
     )
-    witness = Promised()
+    witness = ReservedStarts()
     run(simulated(world), Fleet(), [GovernedPlacer(govern)], witnesses=[witness])
     return witness.made
 

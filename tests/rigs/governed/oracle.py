@@ -112,9 +112,9 @@ def least_lost(quota_state: QuotaState, job: Job) -> list[JobId] | None:
     may = [run for run in quota_state.fleet.running.values() if _may_go(quota_state, job, run)]
     best: tuple[int, list[JobId]] | None = None
     for count in range(len(may) + 1):
-        for going in combinations(may, count):
-            spent = sum(cost(quota_state, run) for run in going)
-            names = [run.job.id for run in going]
+        for victims in combinations(may, count):
+            spent = sum(cost(quota_state, run) for run in victims)
+            names = [run.job.id for run in victims]
             if (best is None or spent < best[0]) and quota_state.fits(job, without=names):
                 best = spent, names
     return None if best is None else best[1]
@@ -145,7 +145,7 @@ def _may_go(quota_state: QuotaState, job: Job, run: Run) -> bool:
     return (
         not run.stopping
         and run.becoming is None
-        and quota_state.is_ripe(run)
+        and quota_state.is_preemptible(run)
         and any(quota_state.may_displace(job, amounts, run) for _, amounts in quota_state.asks(job))
     )
 

@@ -113,7 +113,9 @@ class QuotaState:
         return [
             one.job.id
             for one in self.fleet.running.values()
-            if one.job.team == job.team and one.job.priority < job.priority and self.is_ripe(one)
+            if one.job.team == job.team
+            and one.job.priority < job.priority
+            and self.is_preemptible(one)
         ]
 
     def within(self, job: Job, amounts: Amounts, *, without: Iterable[JobId]) -> list[Branch]:
@@ -135,7 +137,7 @@ class QuotaState:
         """Return the branches of a team that have a quota among others: all but the fleet."""
         return [one for one in self.branches(team) if one != (TeamId(""), False)]
 
-    def is_ripe(self, run: Run) -> bool:
+    def is_preemptible(self, run: Run) -> bool:
         """Return whether a run may be stopped for others at all by now."""
         most = self.govern.stops_per_job
         return (

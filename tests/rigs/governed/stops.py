@@ -109,12 +109,14 @@ class StopLaws:
             return
         if govern.stops_per_hour and _recent(quota_state) >= govern.stops_per_hour:
             return
-        ripe = [run for run in runs if quota_state.is_ripe(run)]
-        for job in _heads(fleet) if ripe else ():
+        eligible = [run for run in runs if quota_state.is_preemptible(run)]
+        for job in _heads(fleet) if eligible else ():
             if now_ms - job.submitted_ms < govern.delay_ms or _gone(decision, job):
                 continue
             for kind, amounts in quota_state.asks(job):
-                going = [one.job.id for one in ripe if quota_state.may_displace(job, amounts, one)]
+                going = [
+                    one.job.id for one in eligible if quota_state.may_displace(job, amounts, one)
+                ]
                 is_home = quota_state.is_home(job, amounts, without=going)
                 is_eligible = going and is_home and quota_state.fits(job, without=going, of=kind)
                 hold(
@@ -136,7 +138,7 @@ class StopLaws:
         self._gave_way[stop.job_id, asker] = now_ms
         if stop.reason.code == "promise-due":
             return
-        hold("runs-have-their-least-time", quota_state.is_ripe(run), words)
+        hold("runs-have-their-least-time", quota_state.is_preemptible(run), words)
         waited = now_ms - job.submitted_ms >= quota_state.govern.delay_ms
         hold("who-asks-has-waited", waited, words)
         before = _without_going(quota_state, decision, stop)

@@ -33,7 +33,7 @@ def test_record_check_list_show(run, tmp_path: Path):
     good, slow = steps(tmp_path / "g.jsonl", 0.5, gpus=8), steps(tmp_path / "s.jsonl", 0.7)
     status, out, err = run("record", "llm", "--in", good, "--note", "after the upgrade")
     assert (status, err) == (0, "")
-    assert out.startswith("llm: baseline 1 recorded in baselines.json: 12 steps of 0.501 s")
+    assert out.startswith("llm: recorded baseline 1 in baselines.json: 12 steps of 0.501 s")
     assert run("check", "llm", "--in", good)[0] == 0
     status, out, _ = run("check", "llm", "--in", slow)
     assert status == 1
