@@ -115,7 +115,7 @@ def _restored(store: Store, base: Fleet | None) -> Restored:
         raise InputError(
             "journal-begins-late",
             f"events up to {exported:,} were exported, and the journal has no intact snapshot",
-            "restore a backup, or import the exported bundles",
+            "restore a backup, or pass the fleet of the exported bundles as `base`",
         )
     _apply_rest(store, fleet)
     return Restored(fleet=fleet, seq=fleet.version, snapshot_seq=base_seq, warnings=tuple(warnings))
