@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tenfold.files.prices.catalogue import PriceNotes, read_price_catalogue
+from tenfold.files.prices.skypilot import PriceNotes, read_price_catalogue
 from tenfold.model.facts.catalogue import FactTable
 from tenfold.model.fleet.facility import PriceFact
 from tenfold.model.fleet.hardware import Accelerator

@@ -1,6 +1,6 @@
 """The live world: real time, real requests, real processes.
 
 Belongs here: the executor contract and the executors, attempts, acceptance tests, discovery of
-this machine, usage measurements, Slurm and Ray adapters.
+this machine, usage measurements, nodes of a running Slurm, tasks on Ray.
 Does not belong here: decisions (decide) or HTTP (server).
 """

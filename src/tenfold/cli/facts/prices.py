@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from tenfold.cli.output import print_json, show, table
 from tenfold.compose.fleet import load_facts
 from tenfold.files.core.write import write_new_file
-from tenfold.files.prices.catalogue import read_price_catalogue
+from tenfold.files.prices.skypilot import read_price_catalogue
 from tenfold.files.prices.write import render_price_facts
 from tenfold.report.figures import count
 

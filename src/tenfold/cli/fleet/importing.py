@@ -21,7 +21,7 @@ from tenfold.files.inventory.inventory import FleetDraft, pools_from
 from tenfold.files.inventory.nodes_csv import read_nodes_csv
 from tenfold.files.kubernetes.nodes import read_kubernetes_nodes
 from tenfold.files.slurm.nodes import read_slurm_nodes
-from tenfold.live.slurm import fetch_slurm_nodes
+from tenfold.live.slurm_nodes import fetch_slurm_nodes
 from tenfold.model.fleet import hostlist
 from tenfold.model.fleet.inventory import Inventory, SoftwareFacts
 

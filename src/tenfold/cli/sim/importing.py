@@ -2,28 +2,17 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 from msgspec import Struct
 
 from tenfold.cli.output import print_json, show
-from tenfold.files.traces.detect import read_trace
+from tenfold.files.traces.detect import TraceFormat, read_trace
 from tenfold.files.traces.trace import JobTrace
 from tenfold.files.traces.write import write_jobs
 from tenfold.report.figures import count
 
-TraceFormat = Literal[
-    "auto",
-    "jobs",
-    "philly",
-    "helios",
-    "acme",
-    "alibaba-2020",
-    "alibaba-2023",
-    "sacct",
-    "kubernetes",
-]
 DAY_MS = 86_400_000
 
 

@@ -2,7 +2,7 @@
 
 A public catalogue is written by scripts, so a column that is missing or not a number is
 a fault of the whole file and is refused here. A row with an odd price is not: that is
-what the rules in `price_rules` are for.
+what the rules in `rules` are for.
 """
 
 import csv

@@ -1,7 +1,8 @@
-"""Detect the format of a trace by suffix and first line, and read it."""
+"""List the trace formats, detect the format of a file, and read it."""
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal, get_args
 
 from tenfold.files.traces.columns import COLUMNS as JOB_COLUMNS
 from tenfold.files.traces.csv_table import read_plain_bytes
@@ -9,7 +10,8 @@ from tenfold.files.traces.jobs import read_jobs
 from tenfold.files.traces.trace import JobTrace
 from tenfold.model.errors import InputError
 
-FORMATS = (
+TraceFormat = Literal[
+    "auto",
     "jobs",
     "philly",
     "helios",
@@ -18,8 +20,9 @@ FORMATS = (
     "alibaba-2023",
     "sacct",
     "kubernetes",
-)
-AUTO = "auto"
+]
+AUTO: str = get_args(TraceFormat)[0]
+FORMATS: tuple[str, ...] = get_args(TraceFormat)[1:]
 _HEADERS: dict[str, tuple[str, ...]] = {
     "jobs": ("gpus", "submit_s"),
     "alibaba-2023": ("num_gpu", "creation_time"),

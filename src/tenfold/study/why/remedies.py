@@ -16,6 +16,7 @@ from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
 from tenfold.model.reason import Reason
 from tenfold.model.units import HOUR, UsdMicros
+from tenfold.study.why.advice import advice_of
 from tenfold.study.why.candidates import (
     REDUCING,
     Candidate,
@@ -34,7 +35,6 @@ from tenfold.study.why.changes import (
     Slots,
     StopJobs,
 )
-from tenfold.study.why.reasons import advice_of
 from tenfold.study.why.search import lost_gpu_ms
 from tenfold.study.why.trial import Started, Trials
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tenfold.files.slurm.nodes import read_slurm_nodes
-from tenfold.live.slurm import fetch_slurm_nodes
+from tenfold.live.slurm_nodes import fetch_slurm_nodes
 from tenfold.model.errors import InputError, Unreachable
 from tenfold.model.fleet.inventory import InventoryNode
 

@@ -246,9 +246,13 @@ def make_capacity(view: FleetView, placement: Placement = "tenfold") -> ScoredCa
 
 
 def _scorer(placement: Placement, rows: NodeArrays) -> Scorer:
-    if placement == "best-fit":
-        return BestFit(rows)
-    return Gradient(rows) if placement == "fgd" else Fragmentation(rows)
+    match placement:
+        case "best-fit":
+            return BestFit(rows)
+        case "fgd":
+            return Gradient(rows)
+        case "tenfold":
+            return Fragmentation(rows)
 
 
 def _shuffled(node_id: NodeId) -> bytes:

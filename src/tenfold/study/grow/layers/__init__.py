@@ -1,1 +1,4 @@
-"""Growth layers, one class per file; `study/grow/registry.py` lists them. Add a layer here."""
+"""Growth layers: one class per file, with shared helpers next to them. Add a layer here.
+
+`study/grow/registry.py` lists them in the order in which they are shown.
+"""

@@ -21,7 +21,7 @@ from price_builders import (
     offer,
     read,
 )
-from tenfold.files.prices.catalogue import PriceNotes, read_price_catalogue
+from tenfold.files.prices.skypilot import PriceNotes, read_price_catalogue
 from tenfold.files.prices.write import render_price_facts
 from tenfold.model.errors import InputError
 from tenfold.model.facts.catalogue import FactTable

@@ -1,4 +1,4 @@
-"""Turn a catalogue of cloud offers into price facts: one median per thing one can rent.
+"""Turn SkyPilot's catalogue of cloud offers into price facts: one median per instance type.
 
 The catalogue is the public one of SkyPilot, flattened to one table. Its accelerator names
 are not normalised and some of its prices are placeholders, so most of the work is in what
@@ -30,7 +30,7 @@ class PriceNotes(Struct, frozen=True, kw_only=True):
     offers_read: int
     offers_used: int
     dropped: dict[str, int]
-    """Offers dropped by each rule of `price_rules`, in the order of the rules."""
+    """Offers dropped by each rule of `rules`, in the order of the rules."""
     unresolved: dict[str, int]
     """Offers by accelerator name that matches no fact, sorted by name."""
 
