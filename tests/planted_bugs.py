@@ -100,14 +100,14 @@ def a_gang_loses_a_member(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_stop_loses_the_work(patch: pytest.MonkeyPatch) -> None:
-    halt = SimWorld._halt
+    halt = SimWorld._interrupt
 
     def wrong(self: Any, run: Any, now: Any, cause: Any, *, saved: bool) -> JobStopped:
         stopped = halt(self, run, now, cause, saved=saved)
         self._progress[run.job.id] = (0.0, self._progress[run.job.id][1])
         return replace(stopped, progress_ms=0)
 
-    patch.setattr(SimWorld, "_halt", wrong)
+    patch.setattr(SimWorld, "_interrupt", wrong)
 
 
 def the_version_skips_a_fact(patch: pytest.MonkeyPatch) -> None:

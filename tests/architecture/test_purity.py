@@ -498,7 +498,7 @@ def test_what_only_looks_like_a_violation_passes(tmp_path: Path, name: str):
 
 def test_a_set_that_a_real_class_keeps_is_followed(tmp_path: Path):
     text = (PACKAGE / "fleet" / "topology" / "topology.py").read_text()
-    loop = "\n\ndef planted(index: TopologyCapacity):\n    return list(index._away)\n"
+    loop = "\n\ndef planted(index: TopologyCapacity):\n    return list(index._closed)\n"
     assert rules_broken(tmp_path, "fleet/topology/topology.py", text) == set()
     assert rules_broken(tmp_path, "fleet/topology/topology.py", text + loop) == {"set-order"}
 

@@ -74,7 +74,11 @@ def test_a_command_runs_in_its_image_with_its_variables_and_folders(rig: LocalRi
         'echo "$A|$MASTER_ADDR|$RANK|$CUDA_VISIBLE_DEVICES|$TENFOLD_TOKEN|$PATH"; pwd; ls /bin/sh'
     )
     script += '; echo saved > "$TENFOLD_CHECKPOINT_DIR/one"; touch "$TENFOLD_HEARTBEAT"; exit 3'
-    of_work = {"image": IMAGE, "env": (("A", "b=c #d"),), "saves": CheckpointSpec(folder="ckpt")}
+    of_work = {
+        "image": IMAGE,
+        "env": (("A", "b=c #d"),),
+        "checkpoint": CheckpointSpec(folder="ckpt"),
+    }
     member = Member(node=NodeId("a"), gpus=(5, 6))
     spec = RunSpec(name="a job", command=("sh", "-c", script), **of_work)  # type: ignore[arg-type]
     executor.start(
@@ -221,7 +225,7 @@ def test_the_command_inside_is_the_user_of_its_team(open_rig: LocalRig):
     line = launch_line(launch(ID_SCRIPT, image=IMAGE), inherited(os.environ), PODMAN, 1_000_000)
     line["runtime_env"] = runtime_variables(os.environ)
     line["user"] = {"uid": number, "gid": number, "groups": [44], "name": "team"}
-    executor.link.give({"order": 0, "do": "start", "launch": line})
+    executor.link.send({"order": 0, "do": "start", "launch": line})
     end = wait_until_over(executor)[-1]
     assert (end.how, end.exit_code) == ("exited", 0), (end, executor.logs(JOB, 1, 0).tail)
     whose, owner, rights = executor.logs(JOB, 1, 0).tail.decode().splitlines()

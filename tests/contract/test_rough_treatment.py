@@ -39,7 +39,7 @@ def client(at: Address) -> Generator[httpx.Client, None, None]:
 
 
 def submit(client: httpx.Client, **ask: object) -> str:
-    answer = client.channel("/api/v1/jobs", json=ask)
+    answer = client.post("/api/v1/jobs", json=ask)
     assert answer.status_code == 201, answer.text
     return answer.json()["id"]
 
@@ -107,7 +107,7 @@ def test_bytes_that_are_no_text_come_back_as_they_were(client: httpx.Client):
 @pytest.mark.parametrize(
     ("said", "ask"),
     [
-        ("`/no/such/command` cannot be run", {"command": ["/no/such/command"]}),
+        ("cannot run the command `/no/such/command`", {"command": ["/no/such/command"]}),
         ("No such file or directory `/no/folder`", {"command": ["true"], "workdir": "/no/folder"}),
         ("is outside the team's folder", {"command": ["true"], "workdir": "../../elsewhere"}),
         ("outside the team", {"command": ["true"], "checkpoint": {"dir": "../../elsewhere"}}),
@@ -162,7 +162,7 @@ def test_idle_slow_and_deaf_connections_by_the_hundred_hold_up_nobody(
     ids=lambda body: repr(body[:30]),
 )
 def test_a_body_that_cannot_be_used_is_a_problem_with_a_hint(client: httpx.Client, body: bytes):
-    answer = client.channel("/api/v1/jobs", content=body)
+    answer = client.post("/api/v1/jobs", content=body)
     assert answer.status_code in (400, 413, 422)
     assert answer.headers["content-type"].startswith("application/problem+json")
     assert answer.json()["hint"]
@@ -170,7 +170,7 @@ def test_a_body_that_cannot_be_used_is_a_problem_with_a_hint(client: httpx.Clien
 
 def test_an_array_that_would_fill_the_disk_is_refused_with_its_size(client: httpx.Client):
     heavy = {"command": ["true"], "array": 100_000, "env": {"A": "x" * 100_000}}
-    answer = client.channel("/api/v1/jobs", json=heavy)
+    answer = client.post("/api/v1/jobs", json=heavy)
     assert (answer.status_code, answer.json()["code"]) == (422, "too-many-jobs")
     assert "MiB" in answer.json()["detail"]
 

@@ -69,7 +69,7 @@ def asking(up: Up) -> httpx.Client:
 
 def begun(client: httpx.Client, gate: Path) -> str:
     ask = {"name": "gated", "command": ["sh", "-c", GATED], "env": {"GATE": str(gate)}}
-    made = client.channel("/api/v1/jobs", json=ask).json()["id"]
+    made = client.post("/api/v1/jobs", json=ask).json()["id"]
     until(lambda: state_of(client, made) == "running")
     return made
 
@@ -84,7 +84,7 @@ def is_ready(client: httpx.Client) -> bool:
 
 def hand_in(client: httpx.Client, taken: list[str]) -> int:
     """Hand in a job; note it where it was acknowledged."""
-    answer = client.channel("/api/v1/jobs", json={"command": ["true"]})
+    answer = client.post("/api/v1/jobs", json={"command": ["true"]})
     if answer.status_code == 201:
         taken.append(answer.json()["id"])
     else:
@@ -105,7 +105,7 @@ def test_jobs_are_found_again_after_the_control_plane_was_killed(up: Up, journal
     assert not (up.home / "journal.db").exists()
     with asking(up) as client:
         ask = {"name": "ann", "team": "red", "role": "member"}
-        made = client.channel("/api/v1/tokens", json=ask)
+        made = client.post("/api/v1/tokens", json=ask)
         assert made.status_code == 201
         job_id = begun(client, gate)
     up.kill()

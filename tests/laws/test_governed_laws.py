@@ -318,4 +318,4 @@ def test_governed_worlds_are_worth_watching():
             if isinstance(event, ActionOrdered):
                 name = type(event.action).__name__
                 kinds[name] = kinds.get(name, 0) + 1
-    assert {"StartJob", "StopJob", "PromiseStart", "RefuseJob"} <= kinds.keys()
+    assert {"StartJob", "StopJob", "ReserveStart", "RefuseJob"} <= kinds.keys()

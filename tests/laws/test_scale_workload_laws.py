@@ -180,14 +180,14 @@ from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import Job, shape_of
 from tenfold.model.growth.growth import AXES
 from tenfold.model.units import Millis
-from tenfold.sim.workload.scale import grown
+from tenfold.sim.workload.scale import scale_jobs
 jobs = [
     Job(id=JobId(f"j{n}"), shape=shape_of(1 + n % 3), submitted_ms=Millis(n * 7_000_000), seq=n,
         team=TeamId("ab"[n % 2]), user=str(n % 5), duration_ms=Millis(n * 1_000))
     for n in range(60)
 ]
 for axis in AXES:
-    work = grown(jobs, axis, 2.7, 1)
+    work = scale_jobs(jobs, axis, 2.7, 1)
     print(axis, hashlib.sha256(msgspec.json.encode(work)).hexdigest())
 """
 

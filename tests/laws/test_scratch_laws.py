@@ -75,8 +75,8 @@ def snapshot(state: SchedulerState) -> dict[str, Any]:
     """Return a deep copy of all that tentative work changes."""
     capacity = state.capacity
     found: dict[str, Any] = {
-        "away": capacity._away,
-        "kept": capacity._kept,
+        "closed": capacity._closed,
+        "hidden": capacity._hidden,
         "racks": [rack.left for rack in capacity._racks.values()],
         "reserved": {job_id: id(each) for job_id, each in state.reserved.items()},
         "teams": {

@@ -103,7 +103,7 @@ def test_every_new_kind_of_fact_and_order_comes_about():
         ledger = Ledger()
         live(ChanceWorld(dice, drawn.nodes, drawn.jobs, turns=150), Restless(), ledger)
         kinds |= {type(event).__name__ for event in ledger.events}
-    wanted = {"JobResized", "JobIdled", "JobBusy", "ResizeJob", "PromiseStart", "ActionRefused"}
+    wanted = {"JobResized", "JobIdled", "JobBusy", "ResizeJob", "ReserveStart", "ActionRefused"}
     assert wanted <= kinds
 
 

@@ -94,7 +94,7 @@ def test_every_bad_line_of_a_curve_is_reported(tmp_path: Path):
         (7, "co2_g_per_kwh", "wrong-value"),
         (7, "usd_per_kwh", "wrong-value"),
     ]
-    assert "divide figures for a megawatt-hour by 1,000" in caught.value.findings[2].hint
+    assert "divide values per megawatt-hour by 1,000" in caught.value.findings[2].hint
 
 
 @pytest.mark.parametrize(
@@ -102,9 +102,9 @@ def test_every_bad_line_of_a_curve_is_reported(tmp_path: Path):
     [
         ("hour,usd_per_kwh\n0,1\n", "has no column `co2_g_per_kwh`"),
         ("hour,co2_g_per_kwh,price\n0,1,1\n", "has a column `price`"),
-        ("hour,co2_g_per_kwh,hour\n0,1,0\n", "names a column twice"),
-        ("hour,co2_g_per_kwh\n", "tells of no hour"),
-        ("", "tells of no hour"),
+        ("hour,co2_g_per_kwh,hour\n0,1,0\n", "has a duplicate column"),
+        ("hour,co2_g_per_kwh\n", "has no rows"),
+        ("", "has no rows"),
     ],
 )
 def test_a_header_that_cannot_be_is_refused(tmp_path: Path, text: str, said: str):

@@ -72,7 +72,7 @@ def test_the_narrowest_known_profile_is_found_without_a_note():
 def test_an_unseen_version_falls_back_to_its_family_and_says_so():
     entry = resolve(CATALOGUE, "NeMo 99.01", "H100-80G-SXM")
     assert entry.notes == (
-        "no runs of `NeMo 99.01` on such accelerators are known: using `megatron-core@hopper`",
+        "no known runs of `NeMo 99.01` on this accelerator: profile of `megatron-core@hopper` used",
     )
 
 

@@ -114,7 +114,7 @@ def test_facts_that_nobody_decided_about_yet_are_no_difference(path: Path):
 def test_a_journal_from_before_policies_were_noted_is_replayed_by_name(path: Path):
     live(path, None, FIRST, decides="edf")
     bundle, notes = open_record(str(path))
-    assert "by its name alone" in notes[0]
+    assert "assumed from its name" in notes[0]
     assert verify(bundle).same
     live(path, "fifo", SECOND)
     found = verify(told(path))
@@ -165,7 +165,7 @@ def test_where_old_events_are_gone_the_replay_begins_from_a_snapshot(path: Path)
     second = exported(path, path.parent)
     live(path, "edf", [(10, [came(10, 1)])])
     bundle, notes = open_record(str(path))
-    assert "begun from a snapshot" in notes[0]
+    assert "starting from a snapshot" in notes[0]
     assert first.name in notes[0]
     found = verify(bundle)
     assert (found.same, found.events) == (True, 5)
