@@ -1,4 +1,4 @@
-"""Every command and option has a line of help."""
+"""Every command and option has a line of help, and options state their defaults."""
 
 import re
 import subprocess
@@ -37,3 +37,22 @@ def test_an_option_has_help(words: tuple[str, ...]):
         return
     arguments = command.assemble_argument_collection()
     assert [one.name for one in arguments if one.show and not one.parameter.help] == []
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words) or "tenfold")
+def test_the_help_of_an_option_has_no_full_stop_and_its_true_default(words: tuple[str, ...]):
+    command = app
+    for word in words:
+        command = command[word]
+    if command.default_command is None:
+        return
+    wrong: list[str] = []
+    for one in command.assemble_argument_collection():
+        text = one.parameter.help or ""
+        default = one.field_info.default
+        stated = re.search(r"\(default: ([\d.]+)\)", text)
+        is_number = isinstance(default, int | float) and not isinstance(default, bool)
+        is_true = not is_number or (stated is not None and float(stated[1]) == default)
+        if text.endswith(".") or not is_true:
+            wrong.append(f"{one.name}: {text} ({default})")
+    assert wrong == []

@@ -45,17 +45,17 @@ TRIGGERS = {
 }
 
 
-Fleet = Annotated[Path | None, Parameter(help="Fleet file.")]
+Fleet = Annotated[Path | None, Parameter(help="Fleet file")]
 FabricShare = Annotated[
     float,
     Parameter(
-        help="Network cost per GPU as a share of the GPU price (default: 0.15).", validator=POSITIVE
+        help="Network cost per GPU as a share of the GPU price (default: 0.15)", validator=POSITIVE
     ),
 ]
 Facts = Annotated[
-    Path | None, Parameter(help="Folder with your own facts, on top of the built-in ones.")
+    Path | None, Parameter(help="Folder with your own facts, which override the shipped ones")
 ]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 @app.default
@@ -68,12 +68,7 @@ def advise_command(
     facts: Facts = None,
     as_json: Json = False,
 ) -> None:
-    """Recommend vertical, horizontal, elastic or distributed scaling, with reasons.
-
-    Four questions decide: what the bottleneck is, whether users wait for answers, how large the
-    model is, and how fast the network is. A fleet file and a model answer them; open questions
-    are asked at the prompt.
-    """
+    """Recommend vertical, horizontal, elastic or distributed scaling."""
     opened = None if fleet is None else open_fleet(fleet, facts)
     advice = advise(
         _answered(question, opened), opened, FabricPrice(share_of_gpu_hour=fabric_share)

@@ -15,6 +15,7 @@ app = App(
     name="alarms",
     help="Write Prometheus alerting rules.",
     help_format="plaintext",
+    default_parameter=Parameter(show_default=False),
 )
 
 
@@ -23,41 +24,56 @@ app = App(
 class ThresholdOptions:
     """The threshold of each alarm."""
 
-    budget_days: Annotated[int, Parameter(help="Period of GPU-hour budgets, in days")] = 30
+    budget_days: Annotated[
+        int, Parameter(help="Period of GPU-hour budgets, in days (default: 30)")
+    ] = 30
     quota_share: Annotated[
         float,
         Parameter(
-            help="Alarm if a team holds more than this share of its quota, on average over a week"
+            help="Alert if a team's average use over a week exceeds this share of its"
+            " quota (default: 1)"
         ),
     ] = 1.0
     idle_share: Annotated[
-        float, Parameter(help="Alarm if more than this share of held GPUs is idle")
+        float,
+        Parameter(help="Alert if more than this share of allocated GPUs is idle (default: 0.2)"),
     ] = 0.2
     goodput_least: Annotated[
-        float, Parameter(help="Alarm if less than this share of GPU time is useful")
+        float, Parameter(help="Alert if less than this share of GPU time is useful (default: 0.8)")
     ] = 0.8
     wait_s: Annotated[
         float,
-        Parameter(help="Alarm if more than one job in ten waits longer than this, in seconds"),
+        Parameter(
+            help="Alert if more than one job in ten waits longer than this, in "
+            "seconds (default: 3600)"
+        ),
     ] = 3_600.0
-    waiting_jobs: Annotated[int, Parameter(help="Alarm if more jobs than this are pending")] = 1_000
+    waiting_jobs: Annotated[
+        int, Parameter(help="Alert if more than this many jobs are pending (default: 1000)")
+    ] = 1_000
     commit_s: Annotated[
-        float, Parameter(help="Alarm if journal writes take longer than this, in seconds")
+        float,
+        Parameter(help="Alert if journal writes take longer than this, in seconds (default: 1)"),
     ] = 1.0
     failures_per_hour: Annotated[
-        float, Parameter(help="Alarm if more attempts than this fail in an hour")
+        float, Parameter(help="Alert if more than this many attempts fail in an hour (default: 10)")
     ] = 10.0
     recovery_s: Annotated[
         float,
         Parameter(
-            help="Alarm if failed jobs take longer than this to run again, in seconds on average"
+            help="Alert if failed jobs take longer than this on average to run again,"
+            " in seconds (default: 600)"
         ),
     ] = 600.0
     nodes_down_share: Annotated[
-        float, Parameter(help="Alarm if more than this share of nodes is down")
+        float, Parameter(help="Alert if more than this share of nodes is down (default: 0.05)")
     ] = 0.05
     loop_starts: Annotated[
-        int, Parameter(help="Alarm if the scheduling loop restarts more often than this in an hour")
+        int,
+        Parameter(
+            help="Alert if the scheduling loop restarts more than this "
+            "many times in an hour (default: 3)"
+        ),
     ] = 3
 
 
@@ -68,22 +84,20 @@ DEFAULT_THRESHOLDS = ThresholdOptions()
 def rules_command(
     *,
     out: Annotated[Path | None, Parameter(help="Output file (default: standard output)")] = None,
-    force: Annotated[
-        bool, Parameter(negative="", show_default=False, help="Overwrite an existing file")
-    ] = False,
+    force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file")] = False,
     budget: Annotated[
         list[str] | None,
-        Parameter(negative="", help="GPU-hour budget of a team, as TEAM=HOURS; may be repeated"),
+        Parameter(negative="", help="GPU-hour budget of a team, as TEAM=HOURS; repeatable"),
     ] = None,
     limits: ThresholdOptions = DEFAULT_THRESHOLDS,
     as_json: Annotated[
         bool,
-        Parameter(name="--json", negative="", show_default=False, help="Print the alarms as JSON"),
+        Parameter(name="--json", negative="", help="Print JSON"),
     ] = False,
 ) -> None:
-    """Write a Prometheus rule file: budgets, wasted GPU time, queues and failures.
+    """Write Prometheus alerting rules for budgets, wasted GPU time, queues and failures.
 
-    All default thresholds are assumptions; set your own with the options.
+    All default thresholds are assumptions; set your own with options.
     """
     given = {one.name: getattr(limits, one.name) for one in fields(limits)}
     for name, value in given.items():

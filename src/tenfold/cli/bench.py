@@ -14,50 +14,51 @@ app = App(
     default_parameter=Parameter(show_default=False),
 )
 Restart = Annotated[
-    bool, Parameter(negative="", help="Preempted jobs start over, as in Kueue's test.")
+    bool,
+    Parameter(negative="", help="Restart preempted jobs from the beginning, as Kueue's test does"),
 ]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 @app.command(name="kueue-baseline")
 def kueue_baseline(*, restart: Restart = False, as_json: Json = False) -> None:
-    """Kueue baseline: 15,000 workloads of three sizes in 30 queues with quotas."""
+    """Run the Kueue baseline benchmark: 15,000 workloads of three sizes, 30 queues with quotas."""
     _kueue("kueue-baseline", restart=restart, as_json=as_json)
 
 
 @app.command(name="kueue-large")
 def kueue_large(*, restart: Restart = False, as_json: Json = False) -> None:
-    """Kueue large scale: 50,000 workloads of three sizes in 1,000 queues."""
+    """Run the Kueue large-scale benchmark: 50,000 workloads of three sizes in 1,000 queues."""
     _kueue("kueue-large", restart=restart, as_json=as_json)
 
 
 @app.command(name="kueue-tas")
 def kueue_tas(*, restart: Restart = False, as_json: Json = False) -> None:
-    """Kueue topology-aware scheduling: 15,000 multi-pod workloads on 640 nodes in racks."""
+    """Run the Kueue topology-aware benchmark: 15,000 multi-pod workloads on 640 nodes in racks."""
     _kueue("kueue-tas", restart=restart, as_json=as_json)
 
 
 @app.command(name="kai-fill")
 def kai_fill(*, as_json: Json = False) -> None:
-    """KAI fill: 4,000 single-GPU jobs on 500 nodes."""
+    """Run the KAI fill benchmark: 4,000 single-GPU jobs on 500 nodes."""
     _kai("kai-fill", as_json=as_json)
 
 
 @app.command(name="kai-gang")
 def kai_gang(*, as_json: Json = False) -> None:
-    """KAI large gang: 512 pods on 512 nodes with three topology levels."""
+    """Run the KAI large-gang benchmark: 512 pods on 512 nodes with three topology levels."""
     _kai("kai-gang", as_json=as_json)
 
 
 @app.command(name="kai-unschedulable")
 def kai_unschedulable(*, as_json: Json = False) -> None:
-    """KAI unschedulable job: time until it is reported as unschedulable, with the reason."""
+    """Run the KAI unschedulable-job benchmark: time to report that the job cannot start, and why."""
     _kai("kai-unschedulable", as_json=as_json)
 
 
 @app.command(name="kai-reclaim")
 def kai_reclaim(*, as_json: Json = False) -> None:
-    """KAI reclaim: 50 gangs reclaim GPUs from 4,000 jobs that borrowed them."""
+    """Run the KAI reclaim benchmark: 50 gangs reclaim GPUs from 4,000 jobs that borrowed them."""
     _kai("kai-reclaim", as_json=as_json)
 
 

@@ -1,6 +1,7 @@
 """Print errors, as text or as JSON."""
 
 import json
+import re
 import sys
 import traceback
 
@@ -42,6 +43,8 @@ def report_error(error: TenfoldError, as_json: bool) -> None:
 def report_usage(error: CycloptsError, as_json: bool) -> None:
     """Print an error about the command line itself."""
     message = " ".join(str(error).split())
+    # A list of commands that is cut off is left out: `--help`, in the hint, prints all of them.
+    message = re.sub(r" Available commands: .*, \.\.\.$", "", message)
     message = message[:1].lower() + message[1:].rstrip(".")
     message = message.replace('"', "`").replace("invalid value", "bad value")
     if as_json:

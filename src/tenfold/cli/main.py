@@ -13,6 +13,7 @@ from cyclopts import App, CycloptsError
 
 from tenfold import __version__
 from tenfold.cli.errors import Exit, report_bug, report_error, report_usage
+from tenfold.cli.help_format import HelpFormat
 from tenfold.cli.process_exit import exit_process
 from tenfold.model.errors import InputError, TenfoldError
 
@@ -24,12 +25,27 @@ app = App(
     help="Plan, run and grow GPU fleets, from one rack to ten.",
     version=__version__,
     help_format="plaintext",
+    help_formatter=HelpFormat(),
 )
-app.command("tenfold.cli.up.command:app", name="up", help="Start a control plane on this machine.")
+app.command(
+    "tenfold.cli.up.command:app",
+    name="up",
+    help="""Start a control plane on this machine.
+
+    The control plane runs until Ctrl-C; jobs keep running after it stops. Without --fleet or
+    --virtual-nodes, this machine is the only node.
+    """,
+)
 app.command(
     "tenfold.cli.grow.command:app",
     name="grow",
-    help="Find out what breaks first at 2x, 5x and 10x.",
+    help="""Find out what breaks first at 2x, 5x and 10x.
+
+    The output also shows how to fix each limit, and what breaks next. Values of --axis: jobs
+    (arrival rate), job-size (GPUs per job), data (bytes stored, read and written), traffic
+    (requests), teams (more teams like today's, with their jobs), nodes (more nodes and jobs on
+    today's sites, switches and storage), all (nodes, data, traffic and teams).
+    """,
 )
 app.command(
     "tenfold.cli.facts.command:app",
@@ -44,7 +60,16 @@ app.command(
 app.command(
     "tenfold.cli.plan.command:app", name="plan", help="Plan training runs and size services."
 )
-app.command("tenfold.cli.advise:app", name="advise", help="Get advice on how to scale.")
+app.command(
+    "tenfold.cli.advise:app",
+    name="advise",
+    help="""Recommend vertical, horizontal, elastic or distributed scaling.
+
+    The advice depends on the bottleneck, whether users wait for responses, the size of the model
+    and the speed of the network. These come from the fleet file and the model where possible; the
+    command prompts for the rest.
+    """,
+)
 app.command(
     "tenfold.cli.baseline.command:app",
     name="baseline",
@@ -56,7 +81,13 @@ app.command(
 app.command(
     "tenfold.cli.replay.command:app",
     name="replay",
-    help="Replay a recorded run and explain its decisions.",
+    help="""Replay a recorded run and explain its decisions.
+
+    Without further options, checks that every decision is the same as in the recording; stops at
+    the first difference and exits with status 1. The recording is a bundle from `sim run --bundle`
+    or --export, or the journal of a control plane, which may be running. --policy runs the same
+    submissions, jobs and faults under another policy and lists the differences.
+    """,
 )
 app.command(
     "tenfold.cli.job.command:app",

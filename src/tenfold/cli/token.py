@@ -14,21 +14,22 @@ app = App(
     name="token",
     help="Create, list and revoke tokens.",
     help_format="plaintext",
+    default_parameter=Parameter(show_default=False),
 )
 
-Json = Annotated[bool, Parameter(name="--json", negative="", show_default=False, help="Print JSON")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 @app.command(name="create")
 def create_command(
-    name: Annotated[str, Parameter(help="Owner of the token, for the record")],
+    name: Annotated[str, Parameter(help="Name of the token's owner, stored with the token")],
     *,
-    team: Annotated[str, Parameter(help="Team whose jobs it can see and submit")],
-    role: Annotated[RoleName, Parameter(help="What it may do")] = "member",
-    days: Annotated[float, Parameter(help="Days until it expires")] = DAYS,
+    team: Annotated[str, Parameter(help="Team whose jobs the token can view and submit")],
+    role: Annotated[RoleName, Parameter(help="Role of the token (default: member)")] = "member",
+    days: Annotated[float, Parameter(help="Days until the token expires (default: 90)")] = DAYS,
     as_json: Json = False,
 ) -> None:
-    """Create a token and print it; it is shown only once."""
+    """Create a token and print it; the token is shown only once."""
     with Client() as client:
         made = client.create_token(name, team=team, role=role, days=days)
     if as_json:
@@ -52,7 +53,7 @@ def list_command(*, as_json: Json = False) -> None:
 
 @app.command(name="revoke")
 def revoke_command(
-    token: Annotated[str, Parameter(help="Token id, as in `token list`")],
+    token: Annotated[str, Parameter(help="Token ID, as shown by `token list`")],
     *,
     as_json: Json = False,
 ) -> None:

@@ -40,7 +40,9 @@ class TrainingJob(Struct, frozen=True, kw_only=True):
         None
     )
     global_batch: (
-        Annotated[int, Meta(ge=1, description="Sequences per step (default: typical for the size)")]
+        Annotated[
+            int, Meta(ge=1, description="Sequences per step (default: typical for the model size)")
+        ]
         | None
     ) = None
     precision: Annotated[

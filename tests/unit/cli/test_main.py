@@ -85,6 +85,20 @@ def test_bad_usage_ends_with_2(run, words: list[str]):
     assert "Traceback" not in err
 
 
+def test_an_unknown_command_is_not_followed_by_a_cut_off_list(run):
+    status, _, err = run("flet")
+    assert status == 2
+    assert err.splitlines()[0] == "error: unknown command `flet`. Did you mean `fleet`?"
+
+
+def test_a_paragraph_of_help_is_wrapped_once(run, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    text = run("fleet", "domains", "--help")[1]
+    paragraph = text.split("\n\n")[2].splitlines()
+    assert len(paragraph) == 2
+    assert all(len(line) <= 80 for line in paragraph)
+
+
 def test_a_bug_ends_with_70_and_no_traceback(run, file: Path, monkeypatch: pytest.MonkeyPatch):
     def broken(*_: object) -> None:
         raise ZeroDivisionError("planted")

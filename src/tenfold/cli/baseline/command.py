@@ -26,25 +26,25 @@ app = App(
     help_format="plaintext",
     default_parameter=Parameter(show_default=False),
 )
-Workload = Annotated[str, Parameter(help="Workload name.")]
+Workload = Annotated[str, Parameter(help="Workload name")]
 Measured = Annotated[
     Path,
     Parameter(
         name="--in",
-        help="Timings: steps (.jsonl, .csv), PyTorch trace (.json, .json.gz), NCCL-tests output, "
-        "or `nsys stats` CSV.",
+        help="Timings: steps (.jsonl, .csv), PyTorch trace (.json, .json.gz), "
+        "NCCL-tests output, or `nsys stats` CSV",
     ),
 ]
-Store = Annotated[Path, Parameter(help="Baseline file (default: baselines.json).")]
+Store = Annotated[Path, Parameter(help="Baseline file (default: baselines.json)")]
 Skip = Annotated[
     int,
     Parameter(
         name="--skip-steps",
-        help="Warm-up steps to skip (default: 0).",
+        help="Warm-up steps to skip (default: 0)",
         validator=validators.Number(gte=0),
     ),
 ]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 USUAL_STORE = Path("baselines.json")
 USUAL_RULE = AlarmRule()
 
@@ -56,7 +56,7 @@ def record_command(
     measured: Measured,
     store: Store = USUAL_STORE,
     skip: Skip = 0,
-    note: Annotated[str, Parameter(help="Note to store with the baseline.")] = "",
+    note: Annotated[str, Parameter(help="Note to store with the baseline")] = "",
     as_json: Json = False,
 ) -> None:
     """Record a run as the newest baseline of a workload. Older baselines are kept."""
@@ -74,19 +74,22 @@ def check_command(
     measured: Measured,
     store: Store = USUAL_STORE,
     against: Annotated[
-        int | None, Parameter(help="Baseline number (default: the newest of the same kind).")
+        int | None,
+        Parameter(
+            help="Number of the baseline to compare with (default: the newest of the same kind)"
+        ),
     ] = None,
     slower_by: Annotated[
         float,
         Parameter(
-            help="Slowdown that raises the alarm, as a share (default: 0.05).",
+            help="Slowdown that fails the check, as a share (default: 0.05)",
             validator=validators.Number(gt=0, lte=100),
         ),
     ] = USUAL_RULE.slower_by,
     chance: Annotated[
         float,
         Parameter(
-            help="Significance level of the test (default: 0.01).",
+            help="Significance level of the test (default: 0.01)",
             validator=validators.Number(gt=0, lt=1),
         ),
     ] = USUAL_RULE.chance,

@@ -49,7 +49,8 @@ class TrafficOptions:
         ),
     ] = None
     trace: Annotated[
-        Path | None, Parameter(help="Trace of prompt blocks as JSON Lines, instead of the above")
+        Path | None,
+        Parameter(help="Trace of prompt blocks as JSON Lines, instead of the prefix options"),
     ] = None
     block_tokens: Annotated[
         int,
@@ -102,8 +103,8 @@ def cache_command(
 ) -> None:
     """Estimate the hit ratio of a shared KV-cache tier, and the time it saves per request.
 
-    Describe the shared prefixes with options, or pass a trace of prompt blocks. Also shows
-    the size needed for a target hit ratio, and when recomputing beats fetching.
+    Describe the shared prefixes with options, or pass a trace of prompt blocks. The output also
+    shows the size needed for a target hit ratio, and when recomputing is faster than fetching.
     """
     answer = estimate_cache(question, prompts.traffic())
     answer = replace(answer, notes=(*answer.notes, *prompts.notes()))

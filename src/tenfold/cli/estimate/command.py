@@ -39,7 +39,7 @@ Rows = Annotated[
     ),
 ]
 Facts = Annotated[
-    Path | None, Parameter(help="Folder with your own facts, overriding the shipped ones")
+    Path | None, Parameter(help="Folder with your own facts, which override the shipped ones")
 ]
 STANDARD_INPUT = Path("-")
 R = TypeVar("R", bound=msgspec.Struct)
@@ -50,11 +50,11 @@ def train(
     *,
     rows: Rows,
     calibrate: Annotated[
-        Path | None, Parameter(help="Observed runs to calibrate with: rows that include `step_s`")
+        Path | None, Parameter(help="Measured runs to calibrate with, as JSON Lines with `step_s`")
     ] = None,
     facts: Facts = None,
 ) -> None:
-    """Estimate training steps: time, memory and a time breakdown.
+    """Estimate the time and memory of training steps, with a time breakdown.
 
     Prints one JSON object per row, in order. Exits with status 1 if a row is impossible.
     """
@@ -70,13 +70,13 @@ def serve(
     calibrate: Annotated[
         Path | None,
         Parameter(
-            help="Observed runs to calibrate with: rows that include `output_tokens_per_s`, "
-            "`ttft_s` or `tpot_s`"
+            help="Measured runs to calibrate with, as JSON Lines with "
+            "`output_tokens_per_s`, `ttft_s` or `tpot_s`"
         ),
     ] = None,
     facts: Facts = None,
 ) -> None:
-    """Estimate serving: tokens per second, TTFT, TPOT and memory.
+    """Estimate tokens per second, TTFT, TPOT and memory of serving configurations.
 
     Prints one JSON object per row, in order. Exits with status 1 if a row is impossible.
     """

@@ -17,7 +17,7 @@ from tenfold.study.estimate.federated import FederatedQuestion, estimate_federat
 
 Fleet = Annotated[Path, Parameter(help="Fleet file with sites and the links between them")]
 Facts = Annotated[
-    Path | None, Parameter(help="Folder with your own facts, overriding the shipped ones")
+    Path | None, Parameter(help="Folder with your own facts, which override the shipped ones")
 ]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
@@ -62,7 +62,7 @@ def federated_command(
 ) -> None:
     """Estimate a round of federated training: time, traffic, and what would shorten it.
 
-    Rates between sites come from the links in the fleet file. Exits with status 1 if no
+    Bandwidth between sites comes from the links in the fleet file. Exits with status 1 if no
     round can succeed.
     """
     answer = estimate_federated(open_fleet(fleet, facts), question)

@@ -22,7 +22,7 @@ from tenfold.study.estimate.money import (
 GAIN = validators.Number(gt=0, lte=10_000)
 
 Facts = Annotated[
-    Path | None, Parameter(help="Folder with your own facts, overriding the shipped ones")
+    Path | None, Parameter(help="Folder with your own facts, which override the shipped ones")
 ]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
@@ -34,19 +34,19 @@ def month_command(
     ] = None,
     line: Annotated[
         tuple[str, ...],
-        Parameter(help="Extra cost in dollars, such as gpus=35000; repeatable", negative=""),
+        Parameter(help="Monthly cost in dollars, such as gpus=35000; repeatable", negative=""),
     ] = (),
     gain_percent: Annotated[
         float | None,
-        Parameter(help="Show what this much better utilisation is worth", validator=GAIN),
+        Parameter(help="Show the value of raising utilisation by this much, in %", validator=GAIN),
     ] = None,
     facts: Facts = None,
     as_json: Json = False,
 ) -> None:
-    """Add up a monthly bill by component, and show what better utilisation is worth.
+    """Show a monthly bill by component, and the value of better utilisation.
 
-    Pools and tiers come from the fleet file, billed for every hour of the month. Lines are
-    added to them; a line with the same name replaces theirs.
+    Pools and tiers come from the fleet file and are billed for every hour of the month. --line
+    adds a cost; a line with the same name as a pool or tier replaces its cost.
     """
     answer = estimate_month(
         dict(_line(text) for text in line),
@@ -100,7 +100,7 @@ def _show_notes(notes: tuple[str, ...]) -> None:
 
 @options_from(OwnQuestion)
 def own_command(question: OwnQuestion, *, as_json: Json = False) -> None:
-    """Show at what utilisation, and after how many months, owning beats renting by the hour."""
+    """Show at what utilisation, and after how many months, owning is cheaper than renting."""
     answer = own_or_rent(question)
     if as_json:
         print_json(answer)

@@ -28,7 +28,7 @@ app = App(
 app.command(prices_command, name="prices")
 
 Folder = Annotated[
-    Path | None, Parameter(help="Folder with your own facts, overriding the shipped ones")
+    Path | None, Parameter(help="Folder with your own facts, which override the shipped ones")
 ]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 KindName = Annotated[str | None, Parameter(help=f"Kind of fact: {', '.join(KINDS)}")]
@@ -72,7 +72,7 @@ def show_command(
     facts: Folder = None,
     as_json: Json = False,
 ) -> None:
-    """Show one fact with the evidence for each figure, or the shape of a model's config."""
+    """Show a fact with the evidence for each figure, or the dimensions in a model's config.json."""
     if kind is None and (name.endswith(".json") or Path(name).is_file()):
         shape = read_hf_config(Path(name))
         if as_json:
@@ -111,7 +111,9 @@ def _find(name: str, kind: str | None, facts: Path | None) -> Fact:
 
 @app.command
 def check(
-    folder: Annotated[Path | None, Parameter(help="Folder with your facts, or one file")] = None,
+    folder: Annotated[
+        Path | None, Parameter(help="Folder with your own facts, or a single file")
+    ] = None,
     *,
     as_json: Json = False,
 ) -> None:

@@ -22,15 +22,18 @@ def prices_command(
     source: Annotated[str, Parameter(help="Source of the catalogue, recorded in the facts")],
     date: Annotated[str, Parameter(help="Date of the prices, such as 2026-08-22")],
     hosts: Annotated[
-        Path | None, Parameter(help="Prices of GCP machine types, which its offers leave out")
+        Path | None,
+        Parameter(
+            help="Prices of GCP machine types, which the catalogue's GCP offers do not include"
+        ),
     ] = None,
-    out: Annotated[Path | None, Parameter(help="Write the facts as TOML to this file")] = None,
+    out: Annotated[Path | None, Parameter(help="Write the facts to this TOML file")] = None,
     force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file")] = False,
     as_json: Json = False,
 ) -> None:
     """Compute the median price of a GPU-hour by provider and accelerator.
 
-    Rules drop placeholder prices; how many each rule dropped is printed to standard error.
+    Placeholder prices are dropped; the number that each rule dropped is printed to standard error.
     """
     fact_table = load_facts().accelerators
     facts, notes = read_price_catalogue(

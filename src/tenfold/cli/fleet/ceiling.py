@@ -13,30 +13,32 @@ from tenfold.study.ceiling.ceiling import CeilingAnswer, CeilingQuestion, ceilin
 from tenfold.study.ceiling.layers import GRADE_WORDS, LayerCeiling
 
 POSITIVE = validators.Number(gt=0)
-Facts = Annotated[Path | None, Parameter(help="Folder of your own facts, over the shipped ones.")]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+Facts = Annotated[
+    Path | None, Parameter(help="Folder with your own facts, which override the shipped ones")
+]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 def ceiling_command(
-    file: Annotated[Path, Parameter(help="Fleet file.")],
+    file: Annotated[Path, Parameter(help="Fleet file")],
     *,
     model: Annotated[
-        str | None, Parameter(help="Model to train (default: `model` under `[expects]`).")
+        str | None, Parameter(help="Model to train (default: `model` under `[expects]`)")
     ] = None,
     feed_mb_per_s_per_gpu: Annotated[
         float | None,
-        Parameter(help="Read rate per GPU, in MB/s (default: from the model).", validator=POSITIVE),
+        Parameter(help="Read rate per GPU, in MB/s (default: from the model)", validator=POSITIVE),
     ] = None,
     streams_per_gpu: Annotated[
-        float | None, Parameter(help="Concurrent reads per GPU (default: 1).", validator=POSITIVE)
+        float | None, Parameter(help="Concurrent reads per GPU (default: 1)", validator=POSITIVE)
     ] = None,
     tier: Annotated[
-        str | None, Parameter(help="Storage tier that jobs read from (default: the fastest).")
+        str | None, Parameter(help="Storage tier that jobs read from (default: the fastest)")
     ] = None,
     facts: Facts = None,
     as_json: Json = False,
 ) -> None:
-    """Show the largest job that each layer of a fleet supports, and which limits it first."""
+    """Show the largest job that each layer supports, and which layer is the first bottleneck."""
     question = CeilingQuestion(
         model=model,
         feed_bytes_per_s_per_gpu=_bytes(feed_mb_per_s_per_gpu),

@@ -32,8 +32,8 @@ app.command(
     name="domains",
     help="""Show what the loss of each failure domain would take down.
 
-    With --jobs, a simulation places the jobs, and each domain lists the jobs that its loss
-    would stop and the GPU-hours lost since their last checkpoint.
+    With --jobs, a simulation places the jobs, and the output lists the jobs that each loss would
+    stop and the GPU-hours lost since their last checkpoint.
     """,
 )
 app.command(
@@ -41,13 +41,13 @@ app.command(
     name="idle",
     help="""Show allocated but idle GPUs by team and by job.
 
-    Queries the running control plane. GPU-hours count from when each job went idle.
+    Queries the running control plane. GPU-hours are counted from the time each job went idle.
     """,
 )
 
 AT_LEAST_ONE = validators.Number(gte=1)
 Facts = Annotated[
-    Path | None, Parameter(help="Folder with your own facts, overriding the shipped ones")
+    Path | None, Parameter(help="Folder with your own facts, which override the shipped ones")
 ]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
@@ -63,8 +63,8 @@ def check(
 ) -> None:
     """Report all errors and warnings in fleet files, with file and line.
 
-    Exits with status 2 if a file has errors. A syntax error hides all others in the
-    same file.
+    Exits with status 2 if a file has errors. A syntax error hides all other
+    errors in the same file.
     """
     checks = check_files(files, facts)
     faults = [found for one in checks for found in one.faults]
@@ -83,7 +83,9 @@ def show_command(
     facts: Facts = None,
     racks: Annotated[
         int,
-        Parameter(help="Number of racks in the rack map (default: 12)", validator=AT_LEAST_ONE),
+        Parameter(
+            help="Maximum number of racks in the rack map (default: 12)", validator=AT_LEAST_ONE
+        ),
     ] = 12,
     svg: Annotated[Path | None, Parameter(help="Also write the rack map to this SVG file")] = None,
     force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file")] = False,

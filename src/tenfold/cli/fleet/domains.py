@@ -26,17 +26,19 @@ NOT_NEGATIVE = validators.Number(gte=0, lte=1e9)
 
 FleetFile = Annotated[Path, Parameter(help="Fleet file")]
 Kind = Annotated[DomainKind | None, Parameter(help="Show only domains of this kind")]
-Most = Annotated[int, Parameter(help="Rows to print per kind (default: 8)", validator=AT_LEAST_ONE)]
+Most = Annotated[
+    int, Parameter(help="Maximum number of rows per kind (default: 8)", validator=AT_LEAST_ONE)
+]
 JobsFile = Annotated[
-    Path | None, Parameter(help="Job table: also show which jobs each loss would stop")
+    Path | None, Parameter(help="Job table; adds the jobs that the loss of each domain would stop")
 ]
 PolicyNamed = Annotated[
-    str, Parameter(help="Policy, or policy file, that places the jobs (default: tenfold)")
+    str, Parameter(help="Policy name or policy file that places the jobs (default: tenfold)")
 ]
 AtHour = Annotated[
     float | None,
     Parameter(
-        help="Hour of the trace to look at (default: when most GPUs are in use)",
+        help="Hour of the trace to inspect (default: when most GPUs are in use)",
         validator=NOT_NEGATIVE,
     ),
 ]
@@ -44,7 +46,7 @@ CheckpointEvery = Annotated[
     float, Parameter(help="Seconds between checkpoints (default: 3600)", validator=NOT_NEGATIVE)
 ]
 Facts = Annotated[
-    Path | None, Parameter(help="Folder with your own facts, overriding the shipped ones")
+    Path | None, Parameter(help="Folder with your own facts, which override the shipped ones")
 ]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 

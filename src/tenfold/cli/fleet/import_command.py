@@ -33,7 +33,7 @@ Writing = Annotated[Target, Parameter(name="*")]
 def slurm_command(
     source: Annotated[
         Path | None,
-        Parameter(help="Output of `scontrol show nodes --json` (default: run it here)"),
+        Parameter(help="Output of `scontrol show nodes --json` (default: run it on this machine)"),
     ] = None,
     /,
     *,

@@ -74,11 +74,11 @@ class ImportResult(Struct, frozen=True, kw_only=True):
 class Target:
     """The name of the fleet, and the file to write it to."""
 
-    out: Annotated[Path | None, Parameter(help="File to write (default: standard output)")] = None
+    out: Annotated[Path | None, Parameter(help="Output file (default: standard output)")] = None
     name: Annotated[str, Parameter(help="Name of the fleet")] = ""
     force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file")] = False
     facts: Annotated[
-        Path | None, Parameter(help="Folder with your own facts, overriding the shipped ones")
+        Path | None, Parameter(help="Folder with your own facts, which override the shipped ones")
     ] = None
 
 

@@ -21,62 +21,71 @@ from tenfold.study.grow.question import GrowQuestion, check_question
 
 app = App(name="grow", help_format="plaintext", default_parameter=Parameter(show_default=False))
 
-FleetFile = Annotated[Path, Parameter(help="Fleet file.")]
-Jobs = Annotated[Path | None, Parameter(help="Job history: a job table or a public trace.")]
-Mix = Annotated[str, Parameter(help="Workload mix to use instead of a job history.")]
+FleetFile = Annotated[Path, Parameter(help="Fleet file")]
+Jobs = Annotated[Path | None, Parameter(help="Job history: a job table or a public trace")]
+Mix = Annotated[str, Parameter(help="Workload mix to use instead of a job history")]
 Load = Annotated[
     float,
     Parameter(
-        help="Share of the fleet that the mix fills today (default: 0.6).",
+        help="Share of the fleet that --mix uses today (default: 0.6)",
         validator=validators.Number(gt=0, lte=100),
     ),
 ]
 RanUnder = Annotated[
-    str, Parameter(help="Policy the history ran under, or a slurm.conf (default: tenfold).")
+    str, Parameter(help="Policy that the history ran under, or a slurm.conf (default: tenfold)")
 ]
 Profiles = Annotated[
     Path | None,
-    Parameter(help="Job profiles: I/O, network and scaling, as `[profile.NAME]` tables."),
+    Parameter(
+        help="Profile file: how much network, storage and power each job uses, and how it scales"
+    ),
 ]
 GrowFile = Annotated[
     Path | None,
     Parameter(
-        name="--grow", help="Grow file: limits, controllers, services, staff, lead times, pace."
+        name="--grow",
+        help="Grow file: limits, controllers, services, staff, lead times and growth rate",
     ),
 ]
-Measured = Annotated[Path | None, Parameter(help="CSV of measured usage by growth factor.")]
+Measured = Annotated[Path | None, Parameter(help="CSV file with measured usage per growth factor")]
 Timed = Annotated[
     Path | None,
     Parameter(
-        name="--calibrate", help="Timed training runs as JSON Lines, to calibrate job scaling."
+        name="--calibrate",
+        help="Measured training runs to calibrate job scaling with, as JSON Lines",
     ),
 ]
-Along = Annotated[Axis, Parameter(help="What grows (default: all).")]
-To = Annotated[str, Parameter(help="Growth factors to reach, up to the largest (default: 2,5,10).")]
+Along = Annotated[Axis, Parameter(help="What grows; see above (default: all)")]
+To = Annotated[
+    str,
+    Parameter(
+        help="Growth factors to report; layers are evaluated up to the largest (default: 2,5,10)"
+    ),
+]
 Require = Annotated[
     str | None,
-    Parameter(help="Exit with status 1 unless today's fleet is OK up to this factor, such as 2x."),
+    Parameter(help="Exit with status 1 unless today's fleet is OK up to this factor, such as 2x"),
 ]
-Failures = Annotated[str | None, Parameter(help="How often nodes fail: a preset or a fault trace.")]
+Failures = Annotated[str | None, Parameter(help="Failure preset or fault trace")]
 CountAssumed = Annotated[
-    bool, Parameter(negative="", help="Also rank layers that rest on an assumption.")
+    bool, Parameter(negative="", help="Also rank limits that are based on assumed values")
 ]
 Seeds = Annotated[
     int,
     Parameter(
-        help="Number of random seeds for simulated layers (default: 5).",
+        help="Number of random seeds for simulated layers (default: 5)",
         validator=validators.Number(gte=1, lte=100),
     ),
 ]
 Seed = Annotated[
-    int, Parameter(help="First random seed; the same seed gives the same result (default: 0).")
+    int, Parameter(help="First random seed; the same seed gives the same result (default: 0)")
 ]
 Facts = Annotated[
-    Path | None, Parameter(help="Folder with your own facts, on top of the built-in ones.")
+    Path | None, Parameter(help="Folder with your own facts, which override the shipped ones")
 ]
-Html = Annotated[Path | None, Parameter(help="Also write an HTML report with charts.")]
-Force = Annotated[bool, Parameter(negative="", help="Overwrite an existing report.")]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+Html = Annotated[Path | None, Parameter(help="Also write an HTML report to this file")]
+Force = Annotated[bool, Parameter(negative="", help="Overwrite an existing file")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 @app.default
@@ -103,12 +112,7 @@ def grow_command(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Show what breaks first as demand or the fleet grows, how to fix it, and what breaks next.
-
-    Axes: jobs (arrival rate), job-size (GPUs per job), data (bytes stored, read and written),
-    traffic (requests), teams (more teams like today's, with their jobs), nodes (more nodes and
-    jobs on today's sites, switches and storage), all (nodes, data, traffic and teams).
-    """
+    """Find out what breaks first at 2x, 5x and 10x."""
     question = GrowQuestion(
         axis=axis,
         to=tuple(_factor(word, "--to") for word in to.split(",")),

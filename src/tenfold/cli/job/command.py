@@ -23,12 +23,15 @@ JobName = Annotated[str, Parameter(help="Job name")]
 State = Annotated[
     Path | None,
     Parameter(
-        name="--state", help="Recorded run to read instead of the live one (`sim run --bundle`)"
+        name="--state",
+        help="Recorded run to read instead of the live fleet, such as one from `sim run --bundle`",
     ),
 ]
 At = Annotated[
     str | None,
-    Parameter(help="Time since the start of a recorded run: 90m, 12h, 3d (default: its end)"),
+    Parameter(
+        help="Point in the recorded run, as time since its start: 90m, 12h, 3d (default: its end)"
+    ),
 ]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 Quick = Annotated[
@@ -41,25 +44,25 @@ Every = Annotated[
 
 @app.command(name="submit")
 def submit_command(
-    file: Annotated[Path, Parameter(help="Job file, TOML or YAML")],
+    file: Annotated[Path, Parameter(help="Job file (TOML or YAML)")],
     *,
     wait: Annotated[
         bool, Parameter(negative="", help="Wait until the job ends, and exit with its exit code")
     ] = False,
     follow: Annotated[
-        bool, Parameter(negative="", help="Stream its log until it ends; implies --wait")
+        bool, Parameter(negative="", help="Stream the job's log until the job ends; implies --wait")
     ] = False,
     dry: Annotated[
         bool,
         Parameter(
             name="--dry-run",
             negative="",
-            help="Report whether and where it would start, without submitting it",
+            help="Show whether and where the job would start, without submitting it",
         ),
     ] = False,
     state: Annotated[
         Path | None,
-        Parameter(name="--state", help="With --dry-run, the recorded run to try it on"),
+        Parameter(name="--state", help="With --dry-run, recorded run to check the job against"),
     ] = None,
     at: At = None,
     quick: Quick = False,
@@ -68,11 +71,12 @@ def submit_command(
 ) -> None:
     """Submit a job, and print its name once it is stored durably.
 
-    With --dry-run nothing is submitted: the file is checked and tried on the live fleet, or with
-    --state on a recorded run, and the output says whether and where it would start, or why not
-    and when. Exits with status 1 if it could never start. With --wait or --follow the exit status
-    is the job's exit code, 128 plus the signal number if a signal ended it, and 1 for other
-    failures and for failed arrays.
+    With --dry-run, nothing is submitted: the job is checked against the live fleet, or against a
+    recorded run with --state. The output shows where the job would start, or why it would wait
+    and for how long. Exits with status 1 if the job could never start.
+
+    With --wait or --follow, the exit status is the job's exit code, 128 plus the signal number if
+    a signal ended the job, or 1 for other failures and for failed arrays.
     """
     seek = _remedy_search(quick, every)
     if dry and state is not None:
@@ -101,24 +105,25 @@ def list_command(
     state: Annotated[
         str | None,
         Parameter(
-            help="Only jobs in this state, or a recorded run to list instead of the live one"
+            help="Only jobs in this state, such as pending; or the path of a recorded"
+            " run, to list its jobs"
         ),
     ] = None,
     state_of: Annotated[
         Literal["pending", "running"] | None,
-        Parameter(help="With a recorded run, only pending or only running jobs"),
+        Parameter(help="Only jobs in this state, if --state is a recorded run"),
     ] = None,
     at: At = None,
     since: Annotated[
         str | None,
-        Parameter(help="Only jobs submitted since: 90m, 12h, 3d ago, or an ISO 8601 time"),
+        Parameter(help="Only jobs submitted in the last 90m, 12h or 3d, or since an ISO 8601 time"),
     ] = None,
     array: Annotated[str | None, Parameter(help="Only members of this array")] = None,
     idle: Annotated[bool, Parameter(negative="", help="Only jobs whose GPUs are idle")] = False,
-    limit: Annotated[int, Parameter(help="Maximum number of jobs (default: 100)")] = 100,
+    limit: Annotated[int, Parameter(help="Maximum number of jobs to list (default: 100)")] = 100,
     as_json: Json = False,
 ) -> None:
-    """List jobs, newest first, with the reason each pending job waits."""
+    """List jobs, newest first, and why each pending job is waiting."""
     if state is not None and _is_record(state):
         from tenfold.cli.job.recorded import list_saved  # noqa: PLC0415
 
@@ -137,7 +142,7 @@ def show_command(
     job: JobName,
     *,
     eta: Annotated[
-        bool, Parameter(negative="", help="Forecast its start time, which may take a few seconds")
+        bool, Parameter(negative="", help="Also forecast the start time (takes a few seconds)")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -154,7 +159,7 @@ def logs_command(
     follow: Annotated[
         bool, Parameter(negative="", help="Keep streaming until the job ends")
     ] = False,
-    member: Annotated[int, Parameter(help="Gang member to read (default: 0, the first)")] = 0,
+    member: Annotated[int, Parameter(help="Gang member to read, counted from 0 (default: 0)")] = 0,
     attempt: Annotated[int | None, Parameter(help="Attempt to read (default: the latest)")] = None,
     tail: Annotated[int | None, Parameter(help="Print only this many bytes from the end")] = None,
 ) -> None:
@@ -168,9 +173,10 @@ def logs_command(
 def cancel_command(
     *jobs: Annotated[str, Parameter(help="Job names")], as_json: Json = False
 ) -> None:
-    """Cancel pending and running jobs: SIGTERM, then SIGKILL after the grace period.
+    """Cancel pending and running jobs.
 
-    The name of an array cancels all of its members that have not ended.
+    Running jobs receive SIGTERM, then SIGKILL after the grace period. The name of an array
+    cancels all of its members that have not ended.
     """
     if not jobs:
         raise InputError("no-job", "no job given", "`tenfold job list` shows their names")
@@ -191,7 +197,7 @@ def why_command(
 ) -> None:
     """Explain why a job is pending, and find the cheapest change that would start it now.
 
-    For a running or finished job, shows its history: why it waited, was stopped or was rejected.
+    For a running or finished job, show its history: why it waited, was stopped or was rejected.
     """
     seek = _remedy_search(quick, every)
     if state is not None:

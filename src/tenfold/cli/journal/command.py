@@ -29,16 +29,18 @@ URL = "TENFOLD_JOURNAL"
 
 Journal = Annotated[
     str,
-    Parameter(env_var=URL, help="URL of the journal, if it is not a file in the state directory."),
+    Parameter(
+        env_var=URL, help="Database URL of the journal (default: a file in the state directory)"
+    ),
 ]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 @app.command(name="info")
 def info_command(
     *, home: StateDirOption = None, journal: Journal = "", as_json: Json = False
 ) -> None:
-    """Show size, events, snapshots and jobs of the journal, and its last writer."""
+    """Show the journal's size, events, snapshots, jobs and last writer."""
     from tenfold.cli.journal.render import show_info  # noqa: PLC0415
     from tenfold.journal.inspect import inspect  # noqa: PLC0415
 
@@ -49,14 +51,17 @@ def info_command(
 
 @app.command(name="backup")
 def backup_command(
-    file: Annotated[Path, Parameter(help="File to write the copy to.")],
+    file: Annotated[Path, Parameter(help="Output file")],
     *,
     home: StateDirOption = None,
     journal: Journal = "",
-    force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file.")] = False,
+    force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file")] = False,
     as_json: Json = False,
 ) -> None:
-    """Copy the journal, consistent at one point in time, and verify the copy. It may be in use."""
+    """Make a consistent point-in-time copy of the journal and verify it.
+
+    This is safe while the control plane is running.
+    """
     from tenfold.journal.backup import back_up  # noqa: PLC0415
     from tenfold.report.figures import file_bytes  # noqa: PLC0415
 
@@ -73,7 +78,7 @@ def backup_command(
 def verify_command(
     *, home: StateDirOption = None, journal: Journal = "", as_json: Json = False
 ) -> None:
-    """Check that no event is missing and that tables, snapshots and bundles match the events."""
+    """Check that no event is missing, and that tables, snapshots and bundles match the events."""
     from tenfold.cli.journal.render import show_verified  # noqa: PLC0415
     from tenfold.journal.verify import verify  # noqa: PLC0415
 
@@ -89,15 +94,16 @@ def compact_command(
     *,
     keep_days: Annotated[
         float,
-        Parameter(help="Days of events to keep (default: 30, as in `tenfold up`)."),
+        Parameter(help="Days of events to keep in the journal (default: 30)"),
     ] = 30,
     home: StateDirOption = None,
     journal: Journal = "",
     as_json: Json = False,
 ) -> None:
-    """Move older events into bundles next to the journal. Events of unfinished jobs stay.
+    """Move older events into bundles next to the journal.
 
-    `tenfold up` does this by itself. While no control plane runs, the journal file is also shrunk.
+    Events of unfinished jobs are kept. `tenfold up` does this automatically. If no control plane
+    is running, this command also shrinks the journal file.
     """
     from msgspec.structs import asdict  # noqa: PLC0415
 

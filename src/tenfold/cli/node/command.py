@@ -18,11 +18,12 @@ app = App(
     name="node",
     help="List, cordon, fail and test nodes.",
     help_format="plaintext",
+    default_parameter=Parameter(show_default=False),
 )
 
-Names = Annotated[str, Parameter(help="Node, or several as a host list: n[01-08]")]
-Cause = Annotated[str, Parameter(show_default=False, help="Reason, for the record")]
-Json = Annotated[bool, Parameter(name="--json", negative="", show_default=False, help="Print JSON")]
+Names = Annotated[str, Parameter(help="Node names, or host lists such as n[01-08]")]
+Cause = Annotated[str, Parameter(help="Reason, stored in the journal")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 @app.command(name="list")
@@ -39,27 +40,36 @@ def list_command(*, as_json: Json = False) -> None:
 
 @app.command(name="cordon")
 def cordon_command(*nodes: Names, cause: Cause = "", as_json: Json = False) -> None:
-    """Stop scheduling jobs on nodes; running jobs continue. All nodes or none."""
+    """Stop scheduling jobs on nodes; running jobs continue.
+
+    If one node cannot be changed, none are.
+    """
     _mark(nodes, "cordon", as_json, cause)
 
 
 @app.command(name="uncordon")
 def uncordon_command(*nodes: Names, as_json: Json = False) -> None:
-    """Return cordoned or failed nodes to service. All nodes or none."""
+    """Return cordoned or failed nodes to service.
+
+    If one node cannot be changed, none are.
+    """
     _mark(nodes, "uncordon", as_json)
 
 
 @app.command(name="fail")
 def fail_command(*nodes: Names, cause: Cause = "", as_json: Json = False) -> None:
-    """Mark nodes as failed: their jobs are stopped and requeued. All nodes or none."""
+    """Mark nodes as failed; their jobs are stopped and requeued.
+
+    If one node cannot be changed, none are.
+    """
     _mark(nodes, "fail", as_json, cause)
 
 
 @app.command(name="test")
 def measure_command(*nodes: Names, as_json: Json = False) -> None:
-    """Benchmark nodes again and compare them with their pool; they get no jobs meanwhile.
+    """Benchmark nodes again and compare them with their pool.
 
-    Exits with status 1 if a node is rejected.
+    No jobs are scheduled on the nodes during the test. Exits with status 1 if a node is rejected.
     """
     names = _names(nodes)
     with Client() as client:
@@ -77,7 +87,10 @@ def measure_command(*nodes: Names, as_json: Json = False) -> None:
 
 @app.command(name="accept")
 def accept_command(*nodes: Names, as_json: Json = False) -> None:
-    """Accept nodes despite a failed acceptance test; your name is recorded. All nodes or none."""
+    """Accept nodes despite a failed acceptance test.
+
+    Your name is recorded. If one node cannot be changed, none are.
+    """
     _mark(nodes, "accept", as_json)
 
 

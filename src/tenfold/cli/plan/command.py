@@ -37,11 +37,13 @@ app = App(
     default_parameter=Parameter(show_default=False),
 )
 
-Html = Annotated[Path | None, Parameter(help="Also write an HTML report with charts to this file")]
+Html = Annotated[Path | None, Parameter(help="Also write an HTML report to this file")]
 Force = Annotated[bool, Parameter(negative="", help="Overwrite existing files")]
 Sensitivity = Annotated[
     bool,
-    Parameter(negative="", help="Also show which demand changes the plan first (slow)"),
+    Parameter(
+        negative="", help="Also show which input, when increased, changes the plan soonest (slow)"
+    ),
 ]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 AT_LEAST_ONE = validators.Number(gte=1)
@@ -61,7 +63,7 @@ def train(
     question: TrainQuestion,
     *,
     calibrate: Annotated[
-        Path | None, Parameter(help="Observed runs as JSON Lines, to calibrate with")
+        Path | None, Parameter(help="Measured runs to calibrate with, as JSON Lines")
     ] = None,
     export: Annotated[
         str | None, Parameter(help=f"Write launch files for the best plan: {', '.join(FORMATS)}")
@@ -81,8 +83,8 @@ def train(
 ) -> None:
     """Find the best parallel layout for a training job on a fleet, and explain the choice.
 
-    With a deadline, picks the cheapest size that meets it; with a budget, the fastest size
-    within it; with neither, the knee of the scaling curve. Exits with status 1 if nothing
+    Selects the cheapest size that meets --deadline, the fastest size within --budget or, without
+    either, the knee of the scaling curve. Exits with status 1 if nothing
     fits, or if the deadline or budget is missed.
     """
     watch = Stopwatch()
@@ -127,9 +129,9 @@ def serve(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Find the cheapest replicas that meet a service's TTFT and TPOT targets.
+    """Find the cheapest set of replicas that meets a service's TTFT and TPOT targets.
 
-    Exits with status 1 if nothing meets them.
+    Exits with status 1 if no plan meets the targets.
     """
     watch = Stopwatch()
     planned = plan_serving(question)

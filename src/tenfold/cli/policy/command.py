@@ -35,17 +35,17 @@ app.command(
     "tenfold.cli.policy.shadow:shadow_command",
     name="shadow",
     help=(
-        "Show how often the policy of `tenfold up --shadow` agrees with the live one.\n\n"
+        "Show how often the policy of `tenfold up --shadow` agrees with the live policy.\n\n"
         "The shadow policy is evaluated at every live decision, but its actions are only "
-        "recorded. So this shows where the two policies differ, not what would have "
-        "happened: use `tenfold replay --policy` for that."
+        "recorded. The output shows where the two policies differ, not what would have "
+        "happened; for that, use `tenfold replay --policy`."
     ),
 )
 
 EXIT_NO = 1
 FleetFile = Annotated[Path | None, Parameter(help="Fleet file to compare the policy with")]
 Facts = Annotated[
-    Path | None, Parameter(help="Folder with your own facts, which override the built-in ones")
+    Path | None, Parameter(help="Folder with your own facts, which override the shipped ones")
 ]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 

@@ -34,7 +34,7 @@ ARROW = "\u2192"
 
 
 def preview_command(
-    policy: Annotated[str, Parameter(help="New policy: a policy file, a name or a slurm.conf")],
+    policy: Annotated[str, Parameter(help="New policy: a name, a policy file or a slurm.conf")],
     *,
     fleet: FleetFile,
     jobs: JobsFile,

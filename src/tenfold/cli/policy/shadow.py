@@ -1,4 +1,4 @@
-"""`tenfold policy shadow`: how often the shadow policy agrees with the live one."""
+"""`tenfold policy shadow`: how often the shadow policy agrees with the live policy."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime

@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 from tenfold.cli.errors import Exit
 from tenfold.cli.output import print_json, show
 from tenfold.cli.replay.render import diff_json, show_diff, show_story, show_verified, verified_json
-from tenfold.client.endpoint import STATE_DIR, find_state_dir
+from tenfold.client.endpoint import find_state_dir
 from tenfold.clock.wall import now_ms
 from tenfold.compose.inputs import policy_of
 from tenfold.compose.policy_fleet import policy_for_record
@@ -35,25 +35,23 @@ Record = Annotated[
     str | None,
     Parameter(
         help="Bundle, state directory, journal file or database URL "
-        f"(default: {JOURNAL}, else {STATE_DIR})."
+        f"(default: ${JOURNAL}, or else the state directory)"
     ),
 ]
 PolicyNamed = Annotated[
     str | None,
-    Parameter(help="Rerun the same jobs under this policy (name, policy file or slurm.conf)."),
+    Parameter(help="Rerun the same jobs under this policy (name, policy file or slurm.conf)"),
 ]
 FleetFile = Annotated[
-    Path | None, Parameter(help="Fleet file that defines the teams for a governed --policy.")
+    Path | None, Parameter(help="Fleet file with the teams and quotas of a `governed` policy")
 ]
 Explained = Annotated[
-    str | None, Parameter(help="Explain this job: every state change with its reason.")
+    str | None, Parameter(help="Show every state change of this job, with its reason")
 ]
-ExportTo = Annotated[
-    Path | None, Parameter(help="Write the run to a bundle (.jsonl or .jsonl.gz).")
-]
-Into = Annotated[str, Parameter(help="Write the run to a new journal (file or database URL).")]
-Force = Annotated[bool, Parameter(negative="", help="Overwrite an existing --export file.")]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+ExportTo = Annotated[Path | None, Parameter(help="Write the run to a bundle (.jsonl or .jsonl.gz)")]
+Into = Annotated[str, Parameter(help="Write the run to a new journal (file or database URL)")]
+Force = Annotated[bool, Parameter(negative="", help="Overwrite an existing file")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 @app.default
@@ -68,13 +66,7 @@ def replay_command(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Replay a recorded run and check that every decision comes out the same.
-
-    The run is a bundle from `sim run --bundle` or --export, or the journal of a control plane,
-    which may keep running. Replay stops at the first decision that differs, with status 1. With
-    --policy, the same submissions, jobs and faults run under another policy and the differences
-    are listed. With --explain, the history of one job is printed instead.
-    """
+    """Replay a recorded run and explain its decisions."""
     _check_one_action(policy, explain, export, into)
     named = record or environ.get(JOURNAL) or str(find_state_dir())
     bundle, notes = open_record(named)

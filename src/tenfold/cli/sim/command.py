@@ -29,7 +29,7 @@ app = App(
 app.command(
     "tenfold.cli.sim.failures:failures_command",
     name="failures",
-    help="""Estimate how many nodes are down at once and how many spares cover them.
+    help="""Estimate how many nodes are down at the same time and how many spares cover them.
 
     A preset is sampled once per seed. A fault trace (InfiniteHBD JSON, or CSV with the columns
     node, start_s, end_s and cause) is replayed once. Independent (Poisson) failures with the same
@@ -41,17 +41,19 @@ app.command(
     name="compare",
     help="""Run the same jobs under several policies, fleets and seeds, and compare the results.
 
-    Runs use local processes, or Ray with --ray. A run that fails is reported with the others and
+    Runs use local processes, or Ray with --ray. If a run fails, the others are still reported, and
     the command exits with status 1. Scores are relative to the first policy.
     """,
 )
 app.command(
     "tenfold.cli.sim.govern:govern_command",
     name="govern",
-    help="""Compare a governed policy with FIFO, no teams, partitions and weights on the same jobs.
+    help="""Compare a quota policy with other ways to share a fleet between teams.
 
-    Shows how long each team waits, how much of its entitlement it receives, and what borrowing
-    gains over partitions. Exits with status 1 if a run fails.
+    The same jobs run under the quota policy, FIFO, `tenfold` without teams, fixed partitions and
+    fair-share weights. The output shows how long each team waits, how much of its entitlement it
+    receives, and how much borrowing improves on fixed partitions. Exits with status 1 if a run
+    fails.
     """,
 )
 app.command(
@@ -59,7 +61,7 @@ app.command(
     name="import",
     help="""Convert a public trace, or Slurm or Kubernetes records, to a job table.
 
-    Skipped jobs and assumptions are printed on standard error.
+    Skipped jobs and assumptions are printed to standard error.
     """,
 )
 app.command(
@@ -73,59 +75,60 @@ app.command(
 )
 
 NOT_NEGATIVE = validators.Number(gte=0, lte=1e9)
-FleetFile = Annotated[Path, Parameter(help="Fleet file.")]
-JobsFile = Annotated[Path, Parameter(help="Job table (CSV or Parquet) or public trace.")]
+FleetFile = Annotated[Path, Parameter(help="Fleet file")]
+JobsFile = Annotated[Path, Parameter(help="Job table (CSV or Parquet) or public trace")]
 PolicyNamed = Annotated[
     str,
     Parameter(
-        help="Policy: tenfold, governed, fifo, sjf, srtf, srsf, las, edf, fair, slurm, a policy "
-        "file or a slurm.conf (default: tenfold)."
+        help="Policy: tenfold, governed, fifo, sjf, srtf, srsf, las, edf, fair, "
+        "slurm, a policy file or a slurm.conf (default: tenfold)"
     ),
 ]
 PlacementNamed = Annotated[
-    Placement | None, Parameter(help="Node selection: tenfold, best-fit or fgd (default: tenfold).")
+    Placement | None, Parameter(help="Node selection: tenfold, best-fit or fgd (default: tenfold)")
 ]
-Seed = Annotated[int, Parameter(help="Random seed for failures (default: 0).")]
+Seed = Annotated[int, Parameter(help="Random seed for failures (default: 0)")]
 RestartCost = Annotated[
-    float, Parameter(help="Seconds lost on each restart (default: 0).", validator=NOT_NEGATIVE)
+    float, Parameter(help="Seconds lost on each restart (default: 0)", validator=NOT_NEGATIVE)
 ]
 CheckpointEvery = Annotated[
-    float, Parameter(help="Seconds between checkpoints (default: 3600).", validator=NOT_NEGATIVE)
+    float, Parameter(help="Seconds between checkpoints (default: 3600)", validator=NOT_NEGATIVE)
 ]
 StartDelay = Annotated[
     float,
-    Parameter(help="Seconds from start order to first step (default: 0).", validator=NOT_NEGATIVE),
+    Parameter(
+        help="Seconds between the start decision and the first step (default: 0)",
+        validator=NOT_NEGATIVE,
+    ),
 ]
 Failures = Annotated[
     str,
     Parameter(
-        help="Failure preset (rsc-1, rsc-2, llama-3, infinitehbd) or fault trace (default: none)."
+        help="Failure preset (rsc-1, rsc-2, llama-3, infinitehbd) or fault trace (default: none)"
     ),
 ]
 Profiles = Annotated[
-    Path | None, Parameter(help="Profile file: what jobs use of network, storage and power.")
+    Path | None, Parameter(help="Profile file: how much network, storage and power each job uses")
 ]
 Facts = Annotated[
-    Path | None, Parameter(help="Folder with your own facts, which override the built-in ones.")
+    Path | None, Parameter(help="Folder with your own facts, which override the shipped ones")
 ]
 GridArgs = Annotated[GridOptions, Parameter(name="*")]
 Fill = Annotated[
-    bool, Parameter(negative="", help="Fill the fleet: jobs arrive in file order and never end.")
+    bool, Parameter(negative="", help="Fill the fleet: jobs arrive in file order and never end")
 ]
 BundleFile = Annotated[
-    Path | None, Parameter(help="Record the run for `tenfold replay` (.jsonl or .jsonl.gz).")
+    Path | None, Parameter(help="Record the run for `tenfold replay` (.jsonl or .jsonl.gz)")
 ]
 ShadowNamed = Annotated[
-    str | None, Parameter(help="Second policy: its decisions are recorded, not applied.")
+    str | None, Parameter(help="Second policy, whose decisions are recorded but not applied")
 ]
-HtmlFile = Annotated[
-    Path | None, Parameter(help="Also write an HTML report with charts to this file.")
-]
+HtmlFile = Annotated[Path | None, Parameter(help="Also write an HTML report to this file")]
 DetailFlag = Annotated[
-    bool, Parameter(negative="", help="Add fairness and fragmentation to the JSON (slower).")
+    bool, Parameter(negative="", help="Add fairness and fragmentation to the JSON output (slower)")
 ]
-Force = Annotated[bool, Parameter(negative="", help="Overwrite an existing file.")]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+Force = Annotated[bool, Parameter(negative="", help="Overwrite an existing file")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 @app.command
@@ -151,7 +154,7 @@ def run(
     facts: Facts = None,
     as_json: Json = False,
 ) -> None:
-    """Simulate a job trace on a fleet and report waits, utilization and cost.
+    """Simulate a job trace on a fleet and report waits, utilisation and cost.
 
     Job columns: job_id, team, user, submit_s, duration_s, gpus, gpus_per_node,
     gpu_type, status, qos, cpus, mem_gib, limit_s and more. Unknown columns are ignored with a note.

@@ -29,47 +29,47 @@ EXIT_NO = 1
 
 
 FleetFiles = Annotated[
-    list[Path], Parameter(help="Fleet files.", consume_multiple=True, negative="")
+    list[Path], Parameter(help="Fleet files", consume_multiple=True, negative="")
 ]
 JobsFiles = Annotated[
     list[Path],
     Parameter(
-        help="Job tables (CSV or Parquet) or public traces.", consume_multiple=True, negative=""
+        help="Job tables (CSV or Parquet) or public traces", consume_multiple=True, negative=""
     ),
 ]
 Policies = Annotated[
     str,
-    Parameter(help="Comma-separated policies; the first is the baseline (default: fifo,tenfold)."),
+    Parameter(help="Comma-separated policies; the first is the baseline (default: fifo,tenfold)"),
 ]
 Seeds = Annotated[
-    int, Parameter(help="Number of random seeds (default: 1).", validator=AT_LEAST_ONE)
+    int, Parameter(help="Number of random seeds (default: 1)", validator=AT_LEAST_ONE)
 ]
-Seed = Annotated[int, Parameter(help="First random seed (default: 0).")]
+Seed = Annotated[int, Parameter(help="First random seed (default: 0)")]
 PlacementNamed = Annotated[
-    Placement | None, Parameter(help="Node selection: tenfold, best-fit or fgd (default: tenfold).")
+    Placement | None, Parameter(help="Node selection: tenfold, best-fit or fgd (default: tenfold)")
 ]
 Failures = Annotated[
     str,
     Parameter(
-        help="Failure preset (rsc-1, rsc-2, llama-3, infinitehbd) or fault trace (default: none)."
+        help="Failure preset (rsc-1, rsc-2, llama-3, infinitehbd) or fault trace (default: none)"
     ),
 ]
 RestartCost = Annotated[
-    float, Parameter(help="Seconds lost on each restart (default: 0).", validator=NOT_NEGATIVE)
+    float, Parameter(help="Seconds lost on each restart (default: 0)", validator=NOT_NEGATIVE)
 ]
 Profiles = Annotated[
-    Path | None, Parameter(help="Profile file: what jobs use of network, storage and power.")
+    Path | None, Parameter(help="Profile file: how much network, storage and power each job uses")
 ]
 Workers = Annotated[
-    int | None, Parameter(help="Worker processes (default: one per CPU).", validator=AT_LEAST_ONE)
+    int | None, Parameter(help="Worker processes (default: one per CPU)", validator=AT_LEAST_ONE)
 ]
-RayAddress = Annotated[str | None, Parameter(help="Run on the Ray cluster at this address.")]
-HtmlFile = Annotated[Path | None, Parameter(help="Also write an HTML report to this file.")]
-Force = Annotated[bool, Parameter(negative="", help="Overwrite an existing file.")]
+RayAddress = Annotated[str | None, Parameter(help="Run on the Ray cluster at this address")]
+HtmlFile = Annotated[Path | None, Parameter(help="Also write an HTML report to this file")]
+Force = Annotated[bool, Parameter(negative="", help="Overwrite an existing file")]
 Facts = Annotated[
-    Path | None, Parameter(help="Folder with your own facts, which override the built-in ones.")
+    Path | None, Parameter(help="Folder with your own facts, which override the shipped ones")
 ]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 def compare_command(
@@ -92,7 +92,7 @@ def compare_command(
 ) -> None:
     """Run the same jobs under several policies, fleets and seeds, and compare the results.
 
-    Runs use local processes, or Ray with --ray. A run that fails is reported with the others and
+    Runs use local processes, or Ray with --ray. If a run fails, the others are still reported, and
     the command exits with status 1. Scores are relative to the first policy.
     """
     base = SimFiles(

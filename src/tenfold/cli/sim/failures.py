@@ -25,33 +25,33 @@ BARS_MAX = 16
 
 def failures_command(
     *,
-    fleet: Annotated[Path, Parameter(help="Fleet file.")],
+    fleet: Annotated[Path, Parameter(help="Fleet file")],
     failures: Annotated[
         str,
         Parameter(
-            help="Failure preset (`tenfold facts list --kind failure`), none, or a fault trace "
-            "(default: infinitehbd)."
+            help="Failure preset (`tenfold facts list --kind failure`), none, or a "
+            "fault trace (default: infinitehbd)"
         ),
     ] = "infinitehbd",
     days: Annotated[
         float | None,
-        Parameter(help="Days to simulate (default: 365, or the whole trace).", validator=DAYS),
+        Parameter(help="Days to simulate (default: 365, or the whole trace)", validator=DAYS),
     ] = None,
     seeds: Annotated[
-        int, Parameter(help="Number of random seeds (default: 20).", validator=AT_LEAST_ONE)
+        int, Parameter(help="Number of random seeds (default: 20)", validator=AT_LEAST_ONE)
     ] = 20,
-    seed: Annotated[int, Parameter(help="First random seed (default: 0).")] = 0,
+    seed: Annotated[int, Parameter(help="First random seed (default: 0)")] = 0,
     keep_gpus: Annotated[
-        int | None, Parameter(help="GPUs to keep available (default: all).", validator=AT_LEAST_ONE)
+        int | None, Parameter(help="GPUs to keep available (default: all)", validator=AT_LEAST_ONE)
     ] = None,
-    html: Annotated[Path | None, Parameter(help="Also write an HTML report to this file.")] = None,
-    force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file.")] = False,
+    html: Annotated[Path | None, Parameter(help="Also write an HTML report to this file")] = None,
+    force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file")] = False,
     facts: Annotated[
-        Path | None, Parameter(help="Folder with your own facts, which override the built-in ones.")
+        Path | None, Parameter(help="Folder with your own facts, which override the shipped ones")
     ] = None,
-    as_json: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")] = False,
+    as_json: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")] = False,
 ) -> None:
-    """Estimate how many nodes are down at once and how many spares cover them.
+    """Estimate how many nodes are down at the same time and how many spares cover them.
 
     A preset is sampled once per seed. A fault trace (InfiniteHBD JSON, or CSV with the columns
     node, start_s, end_s and cause) is replayed once. Independent (Poisson) failures with the same

@@ -11,19 +11,19 @@ from tenfold.files.traces.write import write_jobs
 from tenfold.report.figures import count, share
 from tenfold.study.sim.workload import GeneratedWorkload, WorkloadRequest, generate_workload
 
-FleetFile = Annotated[Path, Parameter(help="Fleet file; its teams submit the jobs.")]
+FleetFile = Annotated[Path, Parameter(help="Fleet file; the jobs are submitted by its teams")]
 Mixes = Annotated[
-    list[str], Parameter(help="Workload to generate; repeat to combine several.", negative="")
+    list[str], Parameter(help="Workload to generate; repeat to combine several", negative="")
 ]
-OutFile = Annotated[Path, Parameter(help="Job table to write: .csv, .csv.gz or .parquet.")]
+OutFile = Annotated[Path, Parameter(help="Job table to write: .csv, .csv.gz or .parquet")]
 Days = Annotated[
-    float, Parameter(help="Days of submissions (default: 14).", validator=validators.Number(gt=0))
+    float, Parameter(help="Days of submissions (default: 14)", validator=validators.Number(gt=0))
 ]
 Loads = Annotated[
     list[float] | None,
     Parameter(
-        help="Requested GPU time as a share of the fleet's (default: 0.9); one for all mixes, "
-        "or one per mix.",
+        help="Requested GPU time as a share of the fleet's; repeat to set one per "
+        "--mix (default: 0.9)",
         negative="",
         validator=validators.Number(gt=0, lte=100),
     ),
@@ -32,15 +32,13 @@ GpusMost = Annotated[
     float | None,
     Parameter(
         name=["--max-gpus", "--gpus-most"],
-        help="Largest job in GPUs (default: half of what its team may use).",
+        help="GPUs of the largest job (default: half of what its team may use)",
         validator=validators.Number(gt=0),
     ),
 ]
-Seed = Annotated[
-    int, Parameter(help="Random seed; the same seed gives the same jobs (default: 0).")
-]
+Seed = Annotated[int, Parameter(help="Random seed; the same seed gives the same jobs (default: 0)")]
 Facts = Annotated[
-    Path | None, Parameter(help="Folder with your own facts, which override the built-in ones.")
+    Path | None, Parameter(help="Folder with your own facts, which override the shipped ones")
 ]
 
 
@@ -68,8 +66,8 @@ def generate_command(
     max_gpus: GpusMost = None,
     seed: Seed = 0,
     facts: Facts = None,
-    force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file.")] = False,
-    as_json: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")] = False,
+    force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file")] = False,
+    as_json: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")] = False,
 ) -> None:
     """Generate a job table with the sizes, durations and arrival pattern of a workload.
 

@@ -38,23 +38,25 @@ def govern_command(
     policy: Annotated[
         str,
         Parameter(
-            help="Policy file, or governed for the teams and quotas of the fleet file (default: "
-            "governed)."
+            help="Policy file, or `governed` to use the teams and quotas in the fleet"
+            " file (default: governed)"
         ),
     ] = "governed",
     failures: Failures = "none",
     seed: Seed = 0,
     restart_cost_s: RestartCost = 0.0,
     workers: Workers = None,
-    html: Annotated[Path | None, Parameter(help="Also write an HTML report to this file.")] = None,
-    force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file.")] = False,
+    html: Annotated[Path | None, Parameter(help="Also write an HTML report to this file")] = None,
+    force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file")] = False,
     facts: Facts = None,
     as_json: Json = False,
 ) -> None:
-    """Compare a governed policy with FIFO, no teams, partitions and weights on the same jobs.
+    """Compare a quota policy with other ways to share a fleet between teams.
 
-    Shows how long each team waits, how much of its entitlement it receives, and what borrowing
-    gains over partitions. Exits with status 1 if a run fails.
+    The same jobs run under the quota policy, FIFO, `tenfold` without teams, fixed partitions and
+    fair-share weights. The output shows how long each team waits, how much of its entitlement it
+    receives, and how much borrowing improves on fixed partitions. Exits with status 1 if a run
+    fails.
     """
     files = SimFiles(
         fleet=fleet,

@@ -20,23 +20,31 @@ class GridOptions:
     """The grid curve, and whether jobs wait for better hours."""
 
     intensity: Annotated[
-        Path | None, Parameter(help="Grid curve (CSV: hour, co2_g_per_kwh, usd_per_kwh); adds CO2.")
+        Path | None,
+        Parameter(
+            help="Grid carbon intensity and power price per hour, as CSV "
+            "(hour, co2_g_per_kwh, usd_per_kwh); adds CO2 to the report"
+        ),
     ] = None
     shift: Annotated[
         ShiftBy | None,
-        Parameter(help="Delay jobs with a deadline to hours with less CO2 or a lower price."),
+        Parameter(
+            help="Delay jobs that have a deadline to hours with less CO2 or a lower power price"
+        ),
     ] = None
     shift_slack: Annotated[
         float | None,
         Parameter(
-            help="Minimum time from release to deadline, in time limits (default: 1.5).",
+            help="Time to leave between the delayed submission and the deadline, as a"
+            " multiple of the job's time limit (default: 1.5)",
             validator=validators.Number(gte=1, lte=1_000),
         ),
     ] = None
     shift_lasts_s: Annotated[
         float | None,
         Parameter(
-            help="Assumed run time of jobs without a limit (default: do not delay them).",
+            help="Run time in seconds to assume for jobs without a time limit "
+            "(default: do not delay them)",
             validator=validators.Number(gt=0, lte=1e9),
         ),
     ] = None

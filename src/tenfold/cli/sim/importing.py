@@ -29,15 +29,15 @@ class TraceSummary(Struct, frozen=True, kw_only=True):
 
 
 def import_trace_command(
-    trace_format: Annotated[TraceFormat, Parameter(help="Trace format; `auto` detects it.")],
-    *files: Annotated[Path, Parameter(help="Trace file (alibaba-2020: two files).")],
-    out: Annotated[Path, Parameter(help="Job table to write: .csv, .csv.gz or .parquet.")],
-    force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file.")] = False,
-    as_json: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")] = False,
+    trace_format: Annotated[TraceFormat, Parameter(help="Trace format; `auto` detects it")],
+    *files: Annotated[Path, Parameter(help="Trace file; two files for alibaba-2020")],
+    out: Annotated[Path, Parameter(help="Job table to write: .csv, .csv.gz or .parquet")],
+    force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file")] = False,
+    as_json: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")] = False,
 ) -> None:
     """Convert a public trace, or Slurm or Kubernetes records, to a job table.
 
-    Skipped jobs and assumptions are printed on standard error.
+    Skipped jobs and assumptions are printed to standard error.
     """
     summary = import_trace(files, trace_format, out, force=force)
     if as_json:

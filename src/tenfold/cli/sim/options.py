@@ -10,25 +10,25 @@ from tenfold.sim.world import SimSettings
 
 AT_LEAST_ONE = validators.Number(gte=1, lte=10_000)
 NOT_NEGATIVE = validators.Number(gte=0, lte=1e9)
-FleetFile = Annotated[Path, Parameter(help="Fleet file.")]
-JobsFile = Annotated[Path, Parameter(help="Job table (CSV or Parquet) or public trace.")]
+FleetFile = Annotated[Path, Parameter(help="Fleet file")]
+JobsFile = Annotated[Path, Parameter(help="Job table (CSV or Parquet) or public trace")]
 Failures = Annotated[
     str,
     Parameter(
-        help="Failure preset (rsc-1, rsc-2, llama-3, infinitehbd) or fault trace (default: none)."
+        help="Failure preset (rsc-1, rsc-2, llama-3, infinitehbd) or fault trace (default: none)"
     ),
 ]
-Seed = Annotated[int, Parameter(help="Random seed for failures (default: 0).")]
+Seed = Annotated[int, Parameter(help="Random seed for failures (default: 0)")]
 RestartCost = Annotated[
-    float, Parameter(help="Seconds lost on each restart (default: 0).", validator=NOT_NEGATIVE)
+    float, Parameter(help="Seconds lost on each restart (default: 0)", validator=NOT_NEGATIVE)
 ]
 Workers = Annotated[
-    int | None, Parameter(help="Worker processes (default: one per CPU).", validator=AT_LEAST_ONE)
+    int | None, Parameter(help="Worker processes (default: one per CPU)", validator=AT_LEAST_ONE)
 ]
 Facts = Annotated[
-    Path | None, Parameter(help="Folder with your own facts, which override the built-in ones.")
+    Path | None, Parameter(help="Folder with your own facts, which override the shipped ones")
 ]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 def world_settings(restart_cost_s: float, seed: int) -> SimSettings:

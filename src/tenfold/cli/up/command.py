@@ -34,29 +34,37 @@ if TYPE_CHECKING:
 
 app = App(
     name="up",
-    help="Start the control plane of this machine.",
+    help="Start a control plane on this machine.",
     help_format="plaintext",
+    default_parameter=Parameter(show_default=False),
 )
 
 LISTEN = "127.0.0.1:7410"
 
 
-Listen = Annotated[str, Parameter(help="Address and port; port 0 picks a free one")]
-Fleet = Annotated[Path | None, Parameter(help="Fleet file; all its nodes are virtual here")]
+Listen = Annotated[
+    str,
+    Parameter(
+        help="Address and port to listen on; port 0 selects a free port (default: 127.0.0.1:7410)"
+    ),
+]
+Fleet = Annotated[
+    Path | None,
+    Parameter(help="Fleet file; its nodes are virtual, and their processes run on this machine"),
+]
 VirtualNodes = Annotated[
-    int | None, Parameter(help="Use this many virtual nodes with 8 GPUs, not this machine")
+    int | None, Parameter(help="Use this many virtual 8-GPU nodes instead of this machine")
 ]
 PolicyOption = Annotated[
-    str | None, Parameter(help="Policy, by name or as a policy file (default: tenfold)")
+    str | None, Parameter(help="Policy name or policy file (default: tenfold)")
 ]
 ShadowOption = Annotated[
-    str | None, Parameter(help="Second policy whose decisions are logged and not carried out")
+    str | None, Parameter(help="Second policy, whose decisions are recorded but not applied")
 ]
 Demo = Annotated[
     bool,
     Parameter(
         negative="",
-        show_default=False,
         help="Run a demo: 256 virtual GPUs, 15 teams, 3 weeks of jobs in 50 minutes",
     ),
 ]
@@ -64,15 +72,14 @@ Journal = Annotated[
     str,
     Parameter(
         env_var="TENFOLD_JOURNAL",
-        show_default=False,
         help="Database URL of the journal (default: a file in the state directory)",
     ),
 ]
-Certificate = Annotated[Path | None, Parameter(help="TLS certificate, PEM")]
-Key = Annotated[Path | None, Parameter(help="Private key of the certificate, PEM")]
+Certificate = Annotated[Path | None, Parameter(help="TLS certificate (PEM file)")]
+Key = Annotated[Path | None, Parameter(help="Private key of the certificate (PEM file)")]
 Insecure = Annotated[
     bool,
-    Parameter(negative="", show_default=False, help="Allow access from other machines without TLS"),
+    Parameter(negative="", help="Allow access from other machines without TLS"),
 ]
 
 
@@ -93,10 +100,7 @@ def up_command(
     tls_key: Key = None,
     insecure: Insecure = False,
 ) -> None:
-    """Start a control plane and serve until Ctrl-C. Jobs keep running after it stops.
-
-    Without --fleet or --virtual-nodes, jobs run on this machine.
-    """
+    """Start a control plane on this machine."""
     host, port = _address(listen)
     folder = find_state_dir(state_dir).absolute()
     if demo:

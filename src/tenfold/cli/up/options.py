@@ -12,38 +12,57 @@ if TYPE_CHECKING:
     from tenfold.server.runtime.settings import Settings
 
 KeepDays = Annotated[
-    float, Parameter(help="Days of events to keep in the journal; older ones move to bundles")
+    float,
+    Parameter(
+        help="Days of events to keep in the journal; older events move to bundles (default: 30)"
+    ),
 ]
-KeepLogsDays = Annotated[float, Parameter(help="Days to keep the logs of ended jobs")]
+KeepLogsDays = Annotated[float, Parameter(help="Days to keep the logs of ended jobs (default: 14)")]
 KeepLogsGib = Annotated[
-    float, Parameter(help="GiB of logs of ended jobs to keep; the oldest go first")
+    float,
+    Parameter(help="GiB of logs of ended jobs to keep; the oldest are deleted first (default: 20)"),
 ]
 BlameShare = Annotated[
     float,
-    Parameter(help="Largest share of nodes to cordon because jobs keep failing there; 0 for none"),
+    Parameter(
+        help="Maximum share of nodes to cordon automatically after repeated job"
+        " failures; 0 disables it (default: 0.1)"
+    ),
 ]
 Acceptance = Annotated[
     bool | None,
     Parameter(
         negative="--no-acceptance",
-        help="Benchmark new nodes and reject slow ones (default: real nodes only, not virtual)",
+        help="Benchmark new nodes and reject slow ones (default: on, but off for virtual nodes)",
     ),
 ]
 AcceptanceBand = Annotated[
     float,
-    Parameter(help="How far below the pool median a node may be; 0.2 rejects nodes 20% slower"),
+    Parameter(
+        help="Reject nodes that are slower than the pool median by more than "
+        "this share (default: 0.2)"
+    ),
 ]
 IdleAfter = Annotated[
-    str, Parameter(help="Mark a job idle after this long without using its GPUs; 0 to disable")
+    str,
+    Parameter(
+        help="Mark a job as idle after this long without GPU use; 0 disables it (default: 15m)"
+    ),
 ]
-IdleBelow = Annotated[float, Parameter(help="GPU utilisation, in percent, that counts as unused")]
+IdleBelow = Annotated[
+    float,
+    Parameter(help="GPU utilisation, in percent, below which a GPU counts as unused (default: 5)"),
+]
 TeamUsers = Annotated[
     Literal["auto", "on", "off"],
-    Parameter(help="Run each team's jobs as a separate Unix user; auto: if started as root"),
+    Parameter(
+        help="Run each team's jobs as a separate Unix user; auto: only if "
+        "started as root (default: auto)"
+    ),
 ]
 TeamUids = Annotated[
     str,
-    Parameter(show_default=False, help="UID range for team users (default: 2100000000-2100009999)"),
+    Parameter(help="UID range for team users (default: 2100000000-2100009999)"),
 ]
 
 

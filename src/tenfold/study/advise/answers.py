@@ -40,26 +40,43 @@ Tokens = Annotated[int, Meta(gt=0, le=10**9)]
 class AdviseQuestion(Struct, frozen=True, kw_only=True):
     """A job or service to advise on; None is derived, or left open."""
 
-    kind: Annotated[Kind, Meta(description="Kind of work (default: training).")] = "training"
-    model: Annotated[str | None, Meta(description="Model preset, or a config.json.")] = None
-    qps: Annotated[Positive, Meta(description="Requests per second.")] | None = None
+    kind: Annotated[Kind, Meta(description="Kind of workload (default: training)")] = "training"
+    model: Annotated[
+        str | None, Meta(description="Model name from the facts, or path to its config.json")
+    ] = None
+    qps: Annotated[Positive, Meta(description="Requests per second")] | None = None
     ttft_s: Annotated[
-        Positive, Meta(description="Time to first token, in seconds (default: 1).")
+        Positive, Meta(description="Target time to first token, in seconds (default: 1)")
     ] = 1.0
     tpot_s: Annotated[
-        Positive, Meta(description="Time per output token, in seconds (default: 0.1).")
+        Positive, Meta(description="Target time per output token, in seconds (default: 0.1)")
     ] = 0.1
-    input_tokens: Annotated[Tokens, Meta(description="Tokens per request (default: 1024).")] = 1024
-    output_tokens: Annotated[Tokens, Meta(description="Tokens per answer (default: 256).")] = 256
-    dataset_tb: Annotated[Positive, Meta(description="Size of the dataset, in TB.")] | None = None
-    bursty: Annotated[bool, Meta(description="The load is bursty.")] = False
-    bound_by: Annotated[BoundBy | None, Meta(description="Bottleneck of the work.")] = None
-    real_time: Annotated[bool | None, Meta(description="Users wait for each answer.")] = None
+    input_tokens: Annotated[Tokens, Meta(description="Prompt length in tokens (default: 1024)")] = (
+        1024
+    )
+    output_tokens: Annotated[
+        Tokens, Meta(description="Response length in tokens (default: 256)")
+    ] = 256
+    dataset_tb: Annotated[Positive, Meta(description="Size of the dataset in TB")] | None = None
+    bursty: Annotated[bool, Meta(description="Treat the load as bursty")] = False
+    bound_by: Annotated[BoundBy | None, Meta(description="Bottleneck of the workload")] = None
+    real_time: Annotated[bool | None, Meta(description="Whether users wait for each response")] = (
+        None
+    )
     model_size: Annotated[
         ModelSize | None,
-        Meta(description="What the model needs at least: one GPU, one node, or more."),
+        Meta(
+            description="Smallest unit that the model fits on: one GPU, one node, or"
+            " more than a node"
+        ),
     ] = None
-    bandwidth: Annotated[Bandwidth | None, Meta(description="Network between the GPUs.")] = None
+    bandwidth: Annotated[
+        Bandwidth | None,
+        Meta(
+            description="Network between the GPUs: a thin link between sites, an "
+            "ordinary network, or a fast fabric"
+        ),
+    ] = None
 
 
 class FourAnswers(Struct, frozen=True, kw_only=True):

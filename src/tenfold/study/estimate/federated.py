@@ -38,11 +38,14 @@ class FederatedQuestion(Struct, frozen=True, kw_only=True):
     model: Annotated[str | None, Meta(description="Model name from the facts")] = None
     params: Annotated[
         float | None,
-        Meta(description="Number of parameters, such as 11M; without --model, set --step-s too"),
+        Meta(
+            description="Number of parameters, such as 11M; without --model, "
+            "--step-s is also required"
+        ),
     ] = None
     sites: Annotated[
         tuple[str, ...],
-        Meta(description="Site that takes part; repeatable (default: all sites with accelerators)"),
+        Meta(description="Participating site; repeatable (default: all sites with accelerators)"),
     ] = ()
     coordinator: Annotated[
         str | None,
@@ -60,10 +63,12 @@ class FederatedQuestion(Struct, frozen=True, kw_only=True):
     ] = {}
     samples: Annotated[
         Mapping[str, float],
-        Meta(description="SITE=NUMBER: samples, the site's weight in the average"),
+        Meta(
+            description="SITE=NUMBER: number of samples, used as the site's weight in the average"
+        ),
     ] = {}
     slowdown: Annotated[
-        Mapping[str, float], Meta(description="SITE=FACTOR: straggler, this many times slower")
+        Mapping[str, float], Meta(description="SITE=FACTOR: how many times slower a straggler is")
     ] = {}
     compression: Annotated[
         float, Meta(ge=1, le=10**6, description="Compression factor of uploads (default: 1)")
@@ -75,14 +80,16 @@ class FederatedQuestion(Struct, frozen=True, kw_only=True):
         Annotated[Count, Meta(description="Sites sampled per round (default: all)")] | None
     ) = None
     quorum: (
-        Annotated[Count, Meta(description="Answers needed to close a round (default: all)")] | None
+        Annotated[Count, Meta(description="Site updates needed to complete a round (default: all)")]
+        | None
     ) = None
     deadline_s: Annotated[
         float | None,
-        Meta(description="Abandon a round without quorum after this time, such as 30m"),
+        Meta(description="Abandon a round that has no quorum after this time, such as 30m"),
     ] = None
     average_s: (
-        Annotated[Delay, Meta(description="Seconds to average the models (default: 0)")] | None
+        Annotated[Delay, Meta(description="Seconds needed to average the models (default: 0)")]
+        | None
     ) = None
     wan_gbps: (
         Annotated[
@@ -90,18 +97,30 @@ class FederatedQuestion(Struct, frozen=True, kw_only=True):
             Meta(
                 gt=0,
                 le=100_000,
-                description="Assumed rate for sites without a link in the fleet file",
+                description="Bandwidth in Gbit/s to assume for sites without a link "
+                "in the fleet file",
             ),
         ]
         | None
     ) = None
     wan_latency_ms: (
-        Annotated[Delay, Meta(description="Assumed latency for sites without a link (default: 0)")]
+        Annotated[
+            Delay,
+            Meta(
+                description="Latency in ms to assume for sites without a link in the "
+                "fleet file (default: 0)"
+            ),
+        ]
         | None
     ) = None
     link_share: (
         Annotated[
-            float, Meta(gt=0, le=1, description="Share of each link that the job gets (default: 1)")
+            float,
+            Meta(
+                gt=0,
+                le=1,
+                description="Share of each link that is available to the job (default: 1)",
+            ),
         ]
         | None
     ) = None

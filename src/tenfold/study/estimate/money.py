@@ -136,36 +136,48 @@ class OwnQuestion(Struct, frozen=True, kw_only=True):
 
     accelerator: Annotated[str, Meta(description="Accelerator name from the facts")]
     capital_usd: Annotated[
-        Positive, Meta(description="Purchase price per GPU, with its share of server and facility")
+        Positive,
+        Meta(
+            description="Purchase price per GPU, including its share of the server and the facility"
+        ),
     ]
     life_years: Annotated[
         Positive, Meta(description="Depreciation period in years (default: 4)")
     ] = DEFAULT_LIFE_YEARS
     salvage_percent: Annotated[
-        BelowAll, Meta(description="Resale value, % of the price (default: 0)")
+        BelowAll, Meta(description="Resale value, in % of the purchase price (default: 0)")
     ] = 0.0
     interest_percent: Annotated[
-        BelowAll, Meta(description="Cost of capital per year, % (default: 0)")
+        BelowAll, Meta(description="Cost of capital, in % per year (default: 0)")
     ] = 0.0
     running_usd_per_year: Annotated[
-        NotNegative, Meta(description="Space, staff, support and spares per GPU (default: 0)")
+        NotNegative,
+        Meta(description="Yearly cost of space, staff, support and spares per GPU (default: 0)"),
     ] = 0.0
     power_kw: (
         Annotated[
             Positive,
-            Meta(description="Power per GPU under load, cooling included (default: from its TDP)"),
+            Meta(
+                description="Power per GPU under load, including cooling (default: "
+                "derived from its TDP)"
+            ),
         ]
         | None
     ) = None
     usd_per_kwh: (
-        Annotated[NotNegative, Meta(description="Price of energy (default: from the facts)")] | None
+        Annotated[NotNegative, Meta(description="Electricity price (default: from the facts)")]
+        | None
     ) = None
     rent_usd_per_hour: (
-        Annotated[Positive, Meta(description="Rental price per GPU (default: median on demand)")]
+        Annotated[
+            Positive,
+            Meta(description="Hourly rental price per GPU (default: median on-demand price)"),
+        ]
         | None
     ) = None
     busy_percent: Annotated[
-        float, Meta(gt=0, le=100, description="Utilisation: hours in use, % (default: 100)")
+        float,
+        Meta(gt=0, le=100, description="Utilisation: share of hours in use, in % (default: 100)"),
     ] = 100.0
     facts: OwnFacts = None
 

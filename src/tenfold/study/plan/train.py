@@ -38,7 +38,8 @@ class TrainQuestion(TrainingJob, frozen=True, kw_only=True):
 
     fleet: Annotated[Path, Meta(description="Fleet file")]
     accelerator: Annotated[
-        str | None, Meta(description="Accelerator to use (default: largest group)")
+        str | None,
+        Meta(description="Accelerator to use (default: the type with the most GPUs on one fabric)"),
     ] = None
     stack: Annotated[
         str | None, Meta(description="Training framework and version (default: megatron-core)")

@@ -16,9 +16,7 @@ GB = 1e9
 
 
 Positive = Annotated[float, Meta(gt=0, le=1e12)]
-ReplicaDegree = Annotated[
-    int, Meta(ge=1, le=10**9, description="Parallel degree of a replica (default: 1)")
-]
+Degree = Annotated[int, Meta(ge=1, le=10**9)]
 
 
 class CacheQuestion(Struct, frozen=True, kw_only=True):
@@ -26,9 +24,13 @@ class CacheQuestion(Struct, frozen=True, kw_only=True):
 
     model: Annotated[str, Meta(description="Model name from the facts")]
     fleet: Annotated[Path | None, Meta(description="Fleet file")] = None
-    tier: Annotated[str | None, Meta(description="Tier of the fleet (default: lowest latency)")] = (
-        None
-    )
+    tier: Annotated[
+        str | None,
+        Meta(
+            description="Storage tier that holds the cache (default: the one with the"
+            " lowest latency)"
+        ),
+    ] = None
     tier_gib: (
         Annotated[
             Positive, Meta(description="Size of the tier in GiB (default: from the fleet file)")
@@ -39,15 +41,24 @@ class CacheQuestion(Struct, frozen=True, kw_only=True):
         None
     )
     accelerator: Annotated[
-        str | None, Meta(description="Accelerator of the replica (default: largest pool)")
+        str | None,
+        Meta(description="Accelerator of the replica (default: that of the largest pool)"),
     ] = None
-    tp: ReplicaDegree | None = None
-    pp: ReplicaDegree | None = None
+    tp: (
+        Annotated[Degree, Meta(description="Tensor-parallel degree of a replica (default: 1)")]
+        | None
+    ) = None
+    pp: (
+        Annotated[Degree, Meta(description="Pipeline-parallel degree of a replica (default: 1)")]
+        | None
+    ) = None
     precision: Annotated[
         Precision, Meta(description="Precision of the weights (default: bf16)")
     ] = "bf16"
     engine: Annotated[str | None, Meta(description="Serving engine and version")] = None
-    qps: Annotated[Positive, Meta(description="Requests per second on the tier")] | None = None
+    qps: Annotated[Positive, Meta(description="Requests per second that use the tier")] | None = (
+        None
+    )
     target_percent: (
         Annotated[float, Meta(gt=0, lt=100, description="Hit ratio to size the tier for, in %")]
         | None
