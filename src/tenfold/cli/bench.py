@@ -52,7 +52,7 @@ def kai_gang(*, as_json: Json = False) -> None:
 
 @app.command(name="kai-unschedulable")
 def kai_unschedulable(*, as_json: Json = False) -> None:
-    """Run the KAI unschedulable-job benchmark: time to report that the job cannot start, and why."""
+    """Run the KAI unschedulable-job benchmark: time to report that a job cannot start, and why."""
     _kai("kai-unschedulable", as_json=as_json)
 
 
