@@ -84,10 +84,10 @@ def fleet_file() -> str:
         "A fleet file is TOML (`.toml`) or YAML (`.yaml`, `.yml`). Table names are singular. Keys "
         "include the unit, and values are plain numbers. Unknown keys are errors. The optional "
         "top-level key `name` names the fleet; the default is the name of the file.",
-        "The smallest fleet:",
+        "A minimal fleet file:",
         "```toml\n" + (ROOT / "examples/one-rack/fleet.toml").read_text().strip() + "\n```",
         "A host list names many nodes in one string, as in Slurm: `n[1-4]` is four nodes, "
-        "`gpu[001-128],login1` is 129. The last column gives the default; "
+        "`gpu[001-128],login1` is 129. The last column is the default; "
         "[Defaults](../explanation/defaults.md) explains where defaults come from.",
     ]
     for name, row in fleet_tables().items():
@@ -108,13 +108,13 @@ def facts() -> str:
     parts = [
         "# Facts",
         MADE,
-        "The fields of every kind of fact.",
+        "This page lists the fields of every kind of fact.",
         "Fact files are TOML or YAML with a list of tables for each kind. `tenfold facts list` "
         "counts the facts of each kind, and `tenfold facts check` checks your own. "
-        "[Add an accelerator](../how-to/add-an-accelerator.md) shows how to write one.",
+        "[Add an accelerator](../how-to/add-an-accelerator.md) shows how to write a fact.",
         "## Every fact",
-        "Every row has these fields. A row with a known name overrides only the fields it sets, "
-        "but must have its own `source`, `date` and `evidence`.",
+        "Every row has these fields. A row with the name of an existing fact overrides only the "
+        "fields it sets, but must have its own `source`, `date` and `evidence`.",
         _fact_table("fact", Fact, ()),
     ]
     common = Fact.__struct_fields__
@@ -133,45 +133,45 @@ def estimate_rows() -> str:
     parts = [
         "# Estimate rows",
         MADE,
-        "The input and output keys of `tenfold estimate`.",
-        "Rows are JSON Lines: one JSON object per line, in UTF-8; empty lines are skipped. "
-        "Estimates are JSON Lines in the same order. A key that is null or missing gets its "
-        "default. An unknown key, a wrong value or a line that is not JSON stops the command "
-        "with status 2 and the line number. An impossible row gives "
-        '`{"id", "error"}` in its place, and the command exits with status 1.',
-        "Units are part of the key names. Batches count sequences. Intervals hold in 80% of cases.",
-        "## A training row",
+        "This page lists the input and output keys of `tenfold estimate`.",
+        "The input is JSON Lines: one JSON object (a row) per line, in UTF-8; empty lines are "
+        "skipped. The output is JSON Lines in the same order. A key that is null or missing gets "
+        "its default. If a line has an unknown key or a wrong value, or is not JSON, the command "
+        "prints the line number and exits with status 2. The result of an impossible row is "
+        '`{"id", "error"}`, and the command exits with status 1.',
+        "Key names include the unit. Batch sizes are in sequences. Intervals cover 80% of cases.",
+        "## Training rows",
         _row_example(examples / "train.jsonl"),
         _row_table("train"),
         "`--calibrate` reads observed runs: the same rows, each with its measured `step_s`.",
-        "## The answer to a training row",
+        "## Training estimates",
         _answer_table("train"),
         "### `breakdown_s`",
         "Only exposed time counts: communication that overlaps with compute is not included.",
         _answer_table("breakdown"),
-        "## A serving row",
+        "## Serving rows",
         "A row describes one replica.",
         _row_example(examples / "serve.jsonl"),
         _row_table("serve"),
         "`--calibrate` reads observed runs: the same rows, each with its measured "
         "`output_tokens_per_s`, or `ttft_s` and `tpot_s`.",
-        "## The answer to a serving row",
+        "## Serving estimates",
         _answer_table("serve"),
-        "## The answer of `estimate cache`",
-        "With `--json`, one object.",
+        "## Output of `estimate cache`",
+        "With `--json`, the output is one object.",
         _answer_table("cache"),
-        "Each of `sizes` has:",
+        "Each entry of `sizes` has:",
         _answer_table("size"),
-        "## The answer of `estimate month`",
-        "With `--json`, one object. A line has `name` and `usd`.",
+        "## Output of `estimate month`",
+        "With `--json`, the output is one object. Each entry of `lines` has `name` and `usd`.",
         _answer_table("month"),
-        "## The answer of `estimate own-or-rent`",
-        "With `--json`, one object; dollars are per GPU.",
+        "## Output of `estimate own-or-rent`",
+        "With `--json`, the output is one object; dollars are per GPU.",
         _answer_table("own"),
-        "Each of `by_busy` has:",
+        "Each entry of `by_busy` has:",
         _answer_table("busy"),
-        "## A shape",
-        "In either row `model` may be a table of widths instead of a name.",
+        "## Model shapes",
+        "In both kinds of rows, `model` may be a table of dimensions instead of a name.",
         _row_table("shape"),
     ]
     return "\n\n".join(parts) + "\n"
@@ -205,8 +205,8 @@ def grow_file() -> str:
         "The fleet file describes what you have; the grow file describes the demand on it and its "
         "limits. It is TOML (`.toml`) or YAML (`.yaml`, `.yml`). Keys include the unit, and values "
         "are plain numbers. All tables are optional, and unknown keys are errors. A "
-        "[layer](growth-layers.md) with missing inputs is `unknown`, names the key that it needs, "
-        "and is not ranked.",
+        "[layer](growth-layers.md) with missing inputs is shown as `unknown`, with the key that "
+        "it needs, and is not ranked.",
         f"```toml\n{GROW_EXAMPLE}```",
     ]
     for name, says in GROW_TABLES.items():
@@ -225,14 +225,14 @@ def grow_file() -> str:
 
 def growth_layers(layers: Sequence[Layer]) -> str:
     """Return the page of layers, in the order in which they are shown."""
-    head = ["layer", "id", "breaks if", "grows with", "source", "needs", "fixed by", "lead time of"]
+    head = ["layer", "id", "condition", "axes", "method", "required input", "fix", "lead time"]
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     for layer in layers:
         cells = [
             layer.label(""),
             f"`{layer.name}`",
             layer.breaks,
-            ", ".join(f"`{one}`" for one in layer.grows_with) or "nothing",
+            ", ".join(f"`{one}`" for one in layer.grows_with) or "-",
             _judged_by(layer),
             layer.needs,
             layer.fixed_by,
@@ -246,16 +246,16 @@ def growth_layers(layers: Sequence[Layer]) -> str:
     parts = [
         "# Growth layers",
         MADE,
-        "All layers that `tenfold grow` evaluates: when they break, what they need and what fixes "
-        "them.",
-        "Computed layers have a closed formula. Simulated layers are read from simulations of the "
-        "job history at several factors. [How to read growth results]"
+        "This page lists the layers that `tenfold grow` evaluates: the condition under which each "
+        "one breaks, its required input and its fix.",
+        "Computed layers use a formula. Simulated layers use simulations of the job history at "
+        "several factors. [How to read growth results]"
         "(../explanation/how-to-read-growth-results.md) explains the result, and "
-        "[Add a growth layer](../how-to/add-a-growth-layer.md) says how to add one. The id is used "
-        "in JSON and in tables of measurements.",
+        "[Add a growth layer](../how-to/add-a-growth-layer.md) shows how to add one. The id is "
+        "used in JSON and in tables of measurements.",
         "\n".join(lines),
-        "## What is assumed",
-        "A layer that rests on an assumption is graded `assumed` and not ranked, unless "
+        "## Assumptions",
+        "A layer that is based on an assumption is graded `assumed` and not ranked, unless "
         "`--count-assumed` is given.",
         "\n".join(
             ["| layers | assumption |", "|---|---|"]
@@ -300,7 +300,7 @@ def _row_takes(field: inspect.Field) -> str:
 
 
 def _answer_table(name: str) -> str:
-    lines = ["| key | gives | meaning |", "|---|---|---|"]
+    lines = ["| key | type | meaning |", "|---|---|---|"]
     lines += [f"| `{key}` | {gives} | {says} |" for key, (gives, says) in ANSWER_KEYS[name].items()]
     return "\n".join(lines)
 
@@ -351,7 +351,7 @@ def _fact_table(kind: str, struct: type[Struct], leave_out: tuple[str, ...]) -> 
     lines = ["| field | meaning | type | default |", "|---|---|---|---|"]
     for field in _fields(struct):
         if field.name not in leave_out:
-            takes, default = _takes(field), _default(field, "not known")
+            takes, default = _takes(field), _default(field, "unknown")
             lines.append(f"| `{field.name}` | {meanings[field.name]} | {takes} | {default} |")
     return "\n".join(lines)
 

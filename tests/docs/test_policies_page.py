@@ -6,7 +6,7 @@ from pathlib import Path
 from tenfold.decide.place.job_keys import KEY_EFFECTS, POLICIES_BY_KEY
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "policies.md"
-HEAD = "| key | used by | what it decides |\n|---|---|---|\n"
+HEAD = "| key | used by | effect |\n|---|---|---|\n"
 
 
 def table() -> str:

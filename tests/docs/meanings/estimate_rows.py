@@ -9,27 +9,27 @@ ESTIMATE_KEYS = {
         "seq": ("sequence length in tokens", "4,096 for a named model, 2,048 for a shape"),
         "micro_batch": (
             "sequences per micro-batch",
-            "the fastest of 1, 2, 4, 8 and 16 that divides and fits; doubling must gain at least "
-            "2%",
+            "the fastest of 1, 2, 4, 8 and 16 that divides the batch and fits in memory; a larger "
+            "size must be at least 2% faster",
         ),
         "global_batch": ("sequences per step, over all ranks", "8 micro-batches per rank"),
-        "gpus_per_node": ("GPUs per node", "those that share the scale-up link"),
+        "gpus_per_node": ("GPUs per node", "the size of the scale-up domain"),
         "tp": ("tensor-parallel degree", "1"),
         "pp": ("pipeline stages", "1"),
         "dp": ("data-parallel degree", "`gpus / (tp x pp x cp)`"),
         "cp": ("context-parallel degree", "1"),
-        "ep": ("expert-parallel degree; divides the ranks of a stage", "1"),
+        "ep": ("expert-parallel degree; must divide the number of ranks of a stage", "1"),
         "virtual_stages": (
-            "virtual stages per pipeline stage; 1 is not interleaved",
+            "virtual stages per pipeline stage; 1 means no interleaving",
             "about two layers each; 1 without fused attention",
         ),
         "shard": (
-            "what is sharded over data-parallel ranks: nothing, optimizer states, plus gradients, "
-            "plus weights",
-            "what the family uses: `zero3` for FSDP stacks and MaxText, `none` for old Megatron "
-            "and `pytorch-compile`, else `zero1`",
+            "sharding over data-parallel ranks: none, optimizer states (`zero1`), gradients too "
+            "(`zero2`), or weights too (`zero3`)",
+            "that of the stack family: `zero3` for FSDP stacks and MaxText, `none` for old "
+            "Megatron and `pytorch-compile`, otherwise `zero1`",
         ),
-        "recompute": ("activations recomputed in the backward pass", "`selective`"),
+        "recompute": ("activations that are recomputed in the backward pass", "`selective`"),
         "sequence_parallel": (
             "whether norms are split over the tensor-parallel ranks",
             "true if `tp` is above 1, except in Megatron before 2022",
@@ -37,11 +37,11 @@ ESTIMATE_KEYS = {
         "precision": ("precision of matrix multiplies", "`bf16`"),
         "stack": ("framework and version, in any spelling", "the `default` profile"),
         "nic_gbps_per_gpu": (
-            "network rate per GPU and direction",
-            "that of a server with this accelerator, else 400",
+            "network bandwidth per GPU in each direction",
+            "that of a server with this accelerator, otherwise 400",
         ),
         "step_s": ("measured seconds per step; observed runs only", "not an observed run"),
-        "memory_gib": ("measured peak memory; read but not used", "not known"),
+        "memory_gib": ("measured peak memory; accepted but not used", "unknown"),
     },
     "serve": {
         "id": ("ID of the row, repeated in the estimate", ""),
@@ -49,28 +49,31 @@ ESTIMATE_KEYS = {
         "accelerator": ("name or alias of an accelerator in the facts", ""),
         "tp": (
             "tensor-parallel ranks of the replica",
-            "the smallest power of two that holds the weights in 85% of its memory",
+            "the smallest power of two for which the weights fit in 85% of the memory",
         ),
         "pp": ("pipeline stages of the replica", "1"),
         "precision": ("precision of the weights", "`bf16`"),
         "engine": ("engine and version, in any spelling", "the `generic` profile"),
         "input_tokens": ("prompt length in tokens", ""),
         "output_tokens": ("response length in tokens", "1"),
-        "mode": ("what to estimate", "`max-throughput`"),
+        "mode": ("kind of estimate", "`max-throughput`"),
         "batch": (
-            "sequences at once; clients of a closed loop in mode `online`",
-            "what the KV cache holds; 1 in mode `first-token`",
+            "concurrent sequences; in mode `online`, clients of a closed loop",
+            "as many as fit in the KV cache; 1 in mode `first-token`",
         ),
         "qps": (
             "requests per second, in mode `online`",
-            "a closed loop of `batch` clients; without `batch`, all requests at once",
+            "a closed loop of `batch` clients; without `batch`, all requests arrive simultaneously",
         ),
         "output_tokens_per_s": (
             "measured tokens per second; observed runs only",
-            "not observed",
+            "not an observed run",
         ),
-        "ttft_s": ("measured mean time to first token; observed runs only", "not observed"),
-        "tpot_s": ("measured mean time per output token; observed runs only", "not observed"),
+        "ttft_s": ("measured mean time to first token; observed runs only", "not an observed run"),
+        "tpot_s": (
+            "measured mean time per output token; observed runs only",
+            "not an observed run",
+        ),
     },
     "shape": {
         "layers": ("number of layers", ""),
@@ -83,7 +86,7 @@ ESTIMATE_KEYS = {
         ),
         "gated": ("whether the MLP is gated", "false"),
         "vocab": ("vocabulary size", "50,304"),
-        "experts": ("experts per layer", "0: a dense model"),
+        "experts": ("experts per layer", "0 (a dense model)"),
         "topk": ("experts per token", "0"),
         "head_dim": ("size of an attention head", "`hidden / heads`"),
         "shared_experts": ("experts that every token uses", "0"),

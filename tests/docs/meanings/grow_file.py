@@ -1,18 +1,18 @@
 """The meaning of each table and key of a grow file, and the value it has when left out."""
 
 GROW_TABLES = {
-    "limits": "When each layer counts as broken. The defaults in the last column are assumptions.",
-    "controller": "A scheduler and its admission rate. For a history under Slurm, the "
-    "`slurm.conf` that `--policy` names is used instead.",
+    "limits": "The values beyond which a layer counts as broken. The defaults are assumptions.",
+    "controller": "A scheduler and its admission rate. For a job history from Slurm, the "
+    "`slurm.conf` given with `--policy` is used instead.",
     "service": "A service, its load today and its latency objectives.",
     "dataset": "Data stored on a tier.",
-    "monitoring": "What is scraped, how often, and where the samples are stored.",
-    "operations": "Repair staff and spare nodes. `--failures` sets how often nodes fail.",
+    "monitoring": "Time series, scrape interval and storage of a Prometheus server.",
+    "operations": "Repair staff and spare nodes. `--failures` sets the failure rate of nodes.",
     "facility": "Floor space and free ports of the building.",
-    "lead_time": "Time from order to use of one kind of hardware. A fix that needs it shows the "
-    "date to order by.",
-    "pace": "How fast demand grows, and from when. The system clock is never read, so the same "
-    "file always gives the same result.",
+    "lead_time": "Time from order to use of one kind of hardware. A fix that needs this hardware "
+    "shows the latest order date.",
+    "pace": "How fast demand grows, and the date from which it grows. The system clock is not "
+    "used, so the same file always gives the same result.",
 }
 
 GROW_KEYS = {
@@ -28,7 +28,7 @@ GROW_KEYS = {
         "stall_share_most": ("maximum share of GPU time lost to contention", "0.05"),
         "attainment_least": ("minimum share of requests that meet their objective", "0.99"),
         "kw_most": ("maximum power of all sites together", "no limit"),
-        "usd_per_month_most": ("maximum monthly cost", "not known"),
+        "usd_per_month_most": ("maximum monthly cost", "unknown"),
         "headroom_least": ("minimum share of every capacity to keep free", "0"),
         "admission_wait_s_most": (
             "maximum wait for a controller while GPUs are free",
@@ -38,21 +38,24 @@ GROW_KEYS = {
             "maximum share of time with more nodes down than spares",
             "0.01",
         ),
-        "fairness_least": ("minimum fairness: what teams get against their entitlement", "0.8"),
-        "stranded_share_most": ("maximum share of GPUs that idle because no job fits", "0.15"),
+        "fairness_least": (
+            "minimum fairness: GPU time that teams receive relative to their entitlement",
+            "0.8",
+        ),
+        "stranded_share_most": ("maximum share of GPUs that are idle because no job fits", "0.15"),
         "lost_share_most": ("maximum share of job time lost to checkpoints and failures", "0.1"),
     },
     "controller": {
         "kind": ("kind of controller", ""),
         "queue": (
-            "queue that these values describe: a team in the history, or a `queue` in the "
+            "queue that these values apply to: a team in the job history, or a `queue` in the "
             "measurements",
-            "the busiest",
+            "the busiest queue",
         ),
-        "cycles_per_min": ("scheduling cycles per minute", "not known"),
+        "cycles_per_min": ("scheduling cycles per minute", "unknown"),
         "heads_per_cycle": ("jobs per queue that are tried in a cycle", "1"),
         "admitted_share": ("share of tried jobs that are admitted", "all"),
-        "cost_ms_per_job": ("measured controller time per job", "not known"),
+        "cost_ms_per_job": ("measured controller time per job", "unknown"),
     },
     "service": {
         "name": ("name of the service", ""),
@@ -62,38 +65,38 @@ GROW_KEYS = {
         "output_tokens": ("response length in tokens", ""),
         "ttft_s": ("objective for the time to first token", "no objective"),
         "tpot_s": ("objective for the time per output token", "no objective"),
-        "pool": ("pool that it runs on", "the largest pool with GPUs"),
-        "replicas_most": ("maximum number of replicas", "what the pool can hold"),
+        "pool": ("pool that the service runs on", "the largest pool with GPUs"),
+        "replicas_most": ("maximum number of replicas", "as many as fit in the pool"),
     },
     "dataset": {
         "name": ("name of the dataset", ""),
-        "tier": ("tier that stores it", ""),
+        "tier": ("tier that stores the dataset", ""),
         "tb": ("size today", ""),
-        "grows_with": ("axis along which it grows; `all` means any", "`data`"),
-        "source_site": ("site that it is staged from", "the site of the tier"),
+        "grows_with": ("axis along which it grows; `all` means every axis", "`data`"),
+        "source_site": ("site from which it is staged", "the site of the tier"),
     },
     "monitoring": {
-        "series_per_node": ("time series per node", "not known"),
+        "series_per_node": ("time series per node", "unknown"),
         "series_per_gpu": ("time series per GPU, in addition to those of its node", "none"),
-        "interval_s": ("scrape interval", "not known"),
-        "samples_per_s_most": ("maximum samples ingested per second", "not known"),
-        "retention_days": ("retention of samples", "not known"),
+        "interval_s": ("scrape interval", "unknown"),
+        "samples_per_s_most": ("maximum samples ingested per second", "unknown"),
+        "retention_days": ("retention of samples", "unknown"),
         "bytes_per_sample": ("bytes per sample on disk", "1.7"),
-        "store_tb": ("disk space for samples", "not known"),
+        "store_tb": ("disk space for samples", "unknown"),
     },
     "operations": {
-        "crew": ("number of repair technicians", "not known"),
-        "repairs_per_person_day": ("repairs per technician and day", "not known"),
+        "crew": ("number of repair technicians", "unknown"),
+        "repairs_per_person_day": ("repairs per technician per day", "unknown"),
         "nodes_per_person_most": ("maximum nodes per technician", "no limit"),
-        "usd_per_person_month": ("monthly cost of a technician", "not known"),
-        "spares": ("spare nodes that replace failed ones", "not known"),
+        "usd_per_person_month": ("monthly cost of a technician", "unknown"),
+        "spares": ("spare nodes that replace failed ones", "unknown"),
         "checkpoint_every_min": (
-            "checkpoint interval of jobs whose history does not state one",
+            "checkpoint interval of jobs without one in the job history",
             "60, an assumption",
         ),
     },
     "facility": {
-        "floor_racks": ("rack positions, including those in use", "not known"),
+        "floor_racks": ("rack positions, including those in use", "unknown"),
         "ports_free": ("free switch ports", "derived from the fabrics"),
     },
     "lead_time": {
@@ -103,11 +106,11 @@ GROW_KEYS = {
             "",
         ),
         "weeks_p50": ("median lead time", ""),
-        "weeks_p90": ("P90 lead time; order dates use this one", ""),
+        "weeks_p90": ("P90 lead time, used for order dates", ""),
     },
     "pace": {
         "today": ("date from which demand grows", ""),
-        "doubles_in_months": ("months in which demand doubles", ""),
+        "doubles_in_months": ("number of months in which demand doubles", ""),
     },
 }
 
@@ -138,11 +141,11 @@ monitoring,prometheus,2,0.2,0.5,cores,nodes
 |---|---|---|---|
 | `layer` | layer that the measurement belongs to | a string of 1 to 200 characters | **required** |
 | `resource` | measured resource | a string of 1 to 200 characters | **required** |
-| `queue` | which one, if a layer has several | a string | none |
+| `queue` | measured queue, if a layer has several | a string | none |
 | `factor` | demand relative to today | a number above 0 | **required** |
 | `usage` | measured usage | a number of at least 0 | **required** |
 | `limit` | capacity of the resource | a number above 0 | not measured |
-| `unit` | unit of both, one per resource | a string | none |
+| `unit` | unit of `usage` and `limit`; the same for all rows of a resource | a string | none |
 | `axis` | axis that grew during the measurement | an axis of `tenfold grow` | any axis |
 
 A row with an `axis` applies only to growth along that axis, and along `all`. If a resource was \

@@ -3,32 +3,35 @@
 MONEY_ANSWER_KEYS = {
     "month": {
         "lines": ("list", "items of the bill, in order"),
-        "total_usd": ("dollars", "their sum, added in integer micro-dollars"),
+        "total_usd": ("dollars", "sum of the items, computed in integer micro-dollars"),
         "gain": ("share, or null", "gain in utilisation"),
-        "same_work_saved_usd": ("dollars, or null", "saved by the same work on less capacity"),
-        "extra_work_usd": ("dollars, or null", "worth of more work for the same bill"),
-        "notes": ("list of texts", "what was assumed or left out"),
+        "same_work_saved_usd": (
+            "dollars, or null",
+            "savings if the same work runs on less capacity",
+        ),
+        "extra_work_usd": ("dollars, or null", "value of the extra work for the same bill"),
+        "notes": ("list of texts", "assumptions and omissions"),
     },
     "own": {
         "accelerator": ("text", "the accelerator"),
         "rent_usd_per_hour": ("dollars", "rental price per hour"),
         "always_usd_per_hour": ("dollars", "fixed cost of owning, per hour"),
-        "load_usd_per_hour": ("dollars", "extra cost of an hour under load"),
+        "load_usd_per_hour": ("dollars", "additional cost of an hour under load"),
         "break_even": (
             "share, or null",
-            "utilisation above which owning is cheaper; above 1 it never is, and null if power "
-            "alone costs more than the rent",
+            "utilisation above which owning is cheaper; above 1 if owning is never cheaper, null "
+            "if power alone costs more than renting",
         ),
-        "busy": ("share", "utilisation, as given"),
+        "busy": ("share", "utilisation given with `--busy-percent`"),
         "owned_usd_per_hour": ("dollars", "cost of a useful hour at that utilisation"),
         "payback_months": ("months, or null", "payback time at that utilisation"),
         "own": ("true or false", "whether owning is cheaper at that utilisation"),
-        "by_busy": ("list", "the same at other utilisations"),
-        "notes": ("list of texts", "what was assumed"),
+        "by_busy": ("list", "results at other utilisations"),
+        "notes": ("list of texts", "assumptions"),
     },
     "busy": {
         "busy": ("share", "utilisation"),
         "owned_usd_per_hour": ("dollars", "cost of a useful hour"),
-        "payback_months": ("months, or null", "payback time; null if later than its lifetime"),
+        "payback_months": ("months, or null", "payback time; null if longer than the lifetime"),
     },
 }

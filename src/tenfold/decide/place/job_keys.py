@@ -25,14 +25,14 @@ POLICIES_BY_KEY: dict[Key, tuple[PolicyName, ...]] = {
 }
 """The policies that use each key of a job file; all others ignore it."""
 KEY_EFFECTS: dict[Key, str] = {
-    "priority": "the order of a team's jobs; under `slurm`, of all jobs",
-    "elastic": "whether it starts smaller, shrinks and grows; otherwise it always runs on `nodes`",
-    "off_peak": "whether it starts only in the hours under `off_peak` of the policy",
+    "priority": "the order of a team's jobs, or of all jobs under `slurm`",
+    "elastic": "the job may start smaller, shrink and grow; otherwise it always runs on `nodes`",
+    "off_peak": "the job starts only in the hours listed under `off_peak` in the policy",
     "kind": "an `interactive` session is never moved and ends when idle; other values are labels",
-    "within": "that its nodes share a rack, a leaf or another level",
-    "how": "how strictly its nodes must share that level",
+    "within": "the topology level that the job's nodes should share, such as a rack or leaf",
+    "how": "how strictly the nodes must share that level",
 }
-"""What each key decides under a policy that uses it."""
+"""The effect of each key under a policy that uses it."""
 
 _NO_TERMS, _NO_PLACE = Terms(), PlacementConstraints()
 
