@@ -120,7 +120,7 @@ def facts() -> str:
     common = Fact.__struct_fields__
     for kind in KINDS.values():
         parts.append(f"## `[[{kind.name}]]`")
-        parts.append(f"{kind.says[:1].upper()}{kind.says[1:]}.")
+        parts.append(f"Content: {kind.says.replace(': ', ' with ')}.")
         parts.append(_fact_table(kind.name, kind.struct, common))
     for name, struct in (("shape", ModelShape), ("mla", Mla)):
         parts.append(f"### `{name}`")
@@ -290,11 +290,15 @@ def _row_takes(field: inspect.Field) -> str:
     if field.encode_name == "id":
         return "a string or a number"
     # The upper bound only keeps arithmetic whole; nobody comes near it.
-    text = _takes(field).replace(" from 1 to 1,000,000,000,000", " of at least 1")
+    text = _takes(field)
+    for least in (0, 1):
+        text = text.replace(f" from {least} to 1,000,000,000,000", f" of at least {least}")
     unit = {"gbps": " of Gbit/s", "s": " of seconds"}
     # The unit of a rate per GPU is not at the end of its name.
-    for word in field.encode_name.split("_")[1:]:
-        if word in unit and " of " not in text:
+    before, *words = field.encode_name.split("_")
+    for word in words:
+        is_rate, before = before == "per", word
+        if word in unit and " of " not in text and not is_rate:
             text = text.replace("a number", f"a number{unit[word]}")
     return text
 
@@ -351,7 +355,7 @@ def _fact_table(kind: str, struct: type[Struct], leave_out: tuple[str, ...]) -> 
     lines = ["| field | meaning | type | default |", "|---|---|---|---|"]
     for field in _fields(struct):
         if field.name not in leave_out:
-            takes, default = _takes(field), _default(field, "unknown")
+            takes, default = _takes(field), _default(field, "" if kind == "fact" else "unknown")
             lines.append(f"| `{field.name}` | {meanings[field.name]} | {takes} | {default} |")
     return "\n".join(lines)
 

@@ -7,6 +7,7 @@ _UNITS = {
     "tb": "TB",
     "gbps": "Gbit/s",
     "gb_per_s": "GB/s",
+    "tb_per_s": "TB/s",
     "kw": "kW",
     "w": "W",
     "usd": "US dollars",

@@ -24,7 +24,7 @@ class LeadTimeLayer(DerivedLayer):
     cause_rank = 91
     grows_with = ()
     needs = "`[pace]` and `[[lead_time]]` in the grow file"
-    fixed_by = "ordering earlier"
+    fixed_by = "an earlier order"
 
     def constraints(self, state: State, others: Sequence[Constraint]) -> Iterable[Constraint]:
         """Return one constraint for each item with a lead time that fixes one of those given."""

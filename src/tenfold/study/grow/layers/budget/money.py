@@ -27,7 +27,7 @@ class Money(ComputedLayer):
     name = "money"
     title = "Budget"
     labels = ((RESOURCE, "Monthly budget"),)
-    breaks = "the fleet costs more a month than `usd_per_month_most`"
+    breaks = "the monthly cost of the fleet exceeds `usd_per_month_most`"
     cause_rank = 90
     grows_with = ("nodes",)
     needs = "`usd_per_month_most` under `[limits]` in the grow file"

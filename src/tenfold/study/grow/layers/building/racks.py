@@ -122,7 +122,7 @@ class Cooling(Racks):
     """Racks that are limited by their cooling."""
 
     name = "cooling"
-    breaks = "the nodes of a rack draw more than its cooling class removes"
+    breaks = "the nodes of a rack draw more than its cooling class can remove"
     fixed_by = "a denser cooling class, or more racks"
     cooled = True
 

@@ -14,7 +14,7 @@ class StorageCapacity(ComputedLayer):
     """Data on a tier; each dataset grows along an axis of its own."""
 
     name = "storage-capacity"
-    breaks = "the datasets on a tier take more than its `capacity_tb`"
+    breaks = "the datasets on a tier need more than its `capacity_tb`"
     cause_rank = 30
     grows_with = ("data",)
     needs = "`[[dataset]]` in the grow file: what is stored on which tier"

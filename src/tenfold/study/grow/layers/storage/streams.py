@@ -20,7 +20,7 @@ class StorageStreams(ComputedLayer):
     """Streams of all GPUs that read, on average."""
 
     name = "storage-streams"
-    breaks = "more GPUs read a tier at once than its `streams`"
+    breaks = "more GPUs read from a tier at the same time than it has `streams`"
     cause_rank = 32
     grows_with = ("jobs", "nodes")
     needs = NEEDS_PROFILES

@@ -32,7 +32,7 @@ class Spares(ComputedLayer):
     name = "spares"
     title = "Spare nodes"
     labels = ((RESOURCE, "Spare nodes"),)
-    breaks = "more nodes are down than spares for over `spare_shortfall_share_most` of the time"
+    breaks = "nodes down exceed the spares for more than `spare_shortfall_share_most` of the time"
     cause_rank = 41
     grows_with = ("nodes",)
     needs = "`spares` under `[operations]` in the grow file"
