@@ -10,8 +10,8 @@ from engines.postgres import new_database, running_postgres
 from journal_builders import submitted
 from tenfold.journal import arrays, read
 from tenfold.journal.append import open_journal
+from tenfold.journal.read import find_key, latest_keys
 from tenfold.journal.store import open_store
-from tenfold.journal.submit_keys import find_key, latest_keys
 from tenfold.model.events import Event, JobCancelled, JobSubmitted
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.submission import SubmitKey

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tenfold.decide.place.misfit import CODES, never_fits
 from tenfold.fleet.fleet import Fleet
-from tenfold.fleet.relaxed_shape import without_tags, without_topology
+from tenfold.fleet.obstacle import without_tags, without_topology
 from tenfold.fleet.topology.topology import TopologyCapacity
 from tenfold.model.events import NodeJoined
 from tenfold.model.units import Millis

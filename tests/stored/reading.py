@@ -20,9 +20,9 @@ from tenfold.fleet.fleet import Fleet
 from tenfold.fleet.image import image_of
 from tenfold.journal import arrays, read
 from tenfold.journal.policies import stretches_from
+from tenfold.journal.read import latest_keys
 from tenfold.journal.snapshots import fleet_at, snapshots_of
 from tenfold.journal.store import Store, open_store
-from tenfold.journal.submit_keys import latest_keys
 from tenfold.journal.tables import EVENTS, EXPORTS, SNAPSHOTS
 from tenfold.model.reason import Reason
 

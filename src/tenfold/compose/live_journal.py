@@ -8,10 +8,9 @@ from tenfold.compose.control_plane import Restored
 from tenfold.engine.loop import Witness
 from tenfold.journal.append import JournalWriter, open_journal
 from tenfold.journal.policies import note_policy
-from tenfold.journal.read import last_number, nodes, open_submissions
+from tenfold.journal.read import last_number, latest_keys, nodes, open_submissions
 from tenfold.journal.snapshots import Snapshotter, restore
 from tenfold.journal.store import Store, open_store
-from tenfold.journal.submit_keys import latest_keys
 from tenfold.journal.tables import EVENTS
 from tenfold.live.acceptance import NodeRecord
 from tenfold.live.job_registry import JobEntry

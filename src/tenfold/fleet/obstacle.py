@@ -8,14 +8,43 @@ report the same cause with the same code.
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tenfold.fleet.capacity import GangSplit
-from tenfold.fleet.relaxed_shape import without_topology
 from tenfold.fleet.topology.node_index import TopologyNodeIndex
 from tenfold.fleet.topology.topology import TopologyCapacity, TopologyScratch
+from tenfold.model.fleet.constraints import PlacementConstraints
 from tenfold.model.ids import NodeId
 from tenfold.model.job.job import WHOLE, Shape, per_member
 from tenfold.model.reason import Reason, Value
+
+
+def with_where(shape: Shape, where: PlacementConstraints | None) -> Shape:
+    """Return a shape with other placement constraints."""
+    if where is not None and not where.key:
+        where = None
+    old = shape.where.key if shape.where else ""
+    stem = shape.key.removesuffix(old).rstrip() if old else shape.key
+    return replace(shape, key=f"{stem} {where.key}" if where else stem, where=where)
+
+
+def without_topology(shape: Shape) -> Shape:
+    """Return a shape without topology constraints; tags stay."""
+    if shape.where is None:
+        return shape
+    return with_where(shape, replace(shape.where, within="", how="preferred"))
+
+
+def without_tags(shape: Shape) -> Shape:
+    """Return a shape without tag constraints; topology stays."""
+    if shape.where is None:
+        return shape
+    return with_where(shape, replace(shape.where, needs=(), avoids=()))
+
+
+def requires_topology(where: PlacementConstraints | None) -> bool:
+    """Return whether topology constraints can keep a gang from starting."""
+    return where is not None and bool(where.within) and where.how in ("required", "balanced")
 
 
 class FreeCapacity(Struct, frozen=True, kw_only=True):

@@ -15,14 +15,40 @@ from tenfold.engine.decision_log import Cycle
 from tenfold.engine.recording import Line
 from tenfold.journal.arrays import members_of
 from tenfold.journal.read_tables import Numbered, attempt_row, job_row, node_row
-from tenfold.journal.rows import AttemptRow, JobRow, JobWithAttempts, NodeRow, WriterRow
+from tenfold.journal.rows import AttemptRow, JobRow, JobWithAttempts, KeyRow, NodeRow, WriterRow
 from tenfold.journal.store import Store
-from tenfold.journal.tables import ATTEMPTS, CYCLES, EVENTS, EXPORTS, JOBS, NODES, WRITERS
+from tenfold.journal.tables import (
+    ATTEMPTS,
+    CYCLES,
+    EVENTS,
+    EXPORTS,
+    JOBS,
+    NODES,
+    SUBMIT_KEYS,
+    WRITERS,
+)
 from tenfold.model.actions import Action
 from tenfold.model.api.jobs import PAGE_MAX
 from tenfold.model.errors import InputError
 from tenfold.model.events import ActionOrdered, Event, JobSubmitted
 from tenfold.model.job.job import ENDED, JOB_STATES, JobState
+
+
+def find_key(store: Store, team: str, key: str) -> KeyRow | None:
+    """Return the request of a team with a key; None if there is none."""
+    named = (SUBMIT_KEYS.c.team == team, SUBMIT_KEYS.c.key == key)
+    with store.reading() as connection:
+        row = connection.execute(select(SUBMIT_KEYS).where(*named)).mappings().one_or_none()
+    return None if row is None else KeyRow(**row)
+
+
+def latest_keys(store: Store, most: int) -> list[KeyRow]:
+    """Return the latest requests with a key, oldest first."""
+    query = select(SUBMIT_KEYS).order_by(SUBMIT_KEYS.c.at_ms.desc()).limit(most)
+    with store.reading() as connection:
+        rows = [KeyRow(**row) for row in connection.execute(query).mappings()]
+    return rows[::-1]
+
 
 PAGE = 10_000
 """Events per page."""

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from litestar.params import HeaderParameter
 
+from tenfold.journal.read import find_key
 from tenfold.journal.store import Store
-from tenfold.journal.submit_keys import find_key
 from tenfold.live.inbox import Answer
 from tenfold.live.keys import match_key
 from tenfold.model.ids import TeamId

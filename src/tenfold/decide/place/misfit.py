@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from tenfold.fleet.capacity import Capacity, GangSplit
-from tenfold.fleet.obstacle import members_of
-from tenfold.fleet.relaxed_shape import requires_topology, without_tags, without_topology
+from tenfold.fleet.obstacle import members_of, requires_topology, without_tags, without_topology
 from tenfold.fleet.topology import plans
 from tenfold.fleet.topology.domains import Tally
 from tenfold.fleet.topology.node_index import Rack, TopologyNodeIndex

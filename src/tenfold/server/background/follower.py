@@ -28,9 +28,8 @@ from tenfold.model.policy.policy import Policy
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 from tenfold.study.eta.eta import Eta
-from tenfold.study.why.holders import holders_in
 from tenfold.study.why.remedies import RemedySearch
-from tenfold.study.why.why import Explainer, Why, eta_for, why_under
+from tenfold.study.why.why import Explainer, Why, eta_for, holders_in, why_under
 
 KEPT_S = 0.2
 KEPT_COSTS = 20

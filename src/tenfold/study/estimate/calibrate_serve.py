@@ -26,7 +26,7 @@ from tenfold.physics.serving.engines import (
 from tenfold.physics.serving.serve import RequestedLoad, estimate
 from tenfold.physics.serving.shapes import serving_shapes
 from tenfold.physics.training.names import generation_of
-from tenfold.study.estimate.models import shape_of
+from tenfold.study.estimate.fill import shape_of
 
 DEFAULT_MODE = "max-throughput"
 SPEEDS = (1 / 8, 8.0)

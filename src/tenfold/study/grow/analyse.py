@@ -5,11 +5,12 @@ constraints evaluated again: what relieves one layer may load the next.
 """
 
 from collections.abc import Callable, Sequence
-from math import inf
+from datetime import date, timedelta
+from math import inf, log2
 
 from msgspec.structs import replace
 
-from tenfold.model.growth.growth import Axis
+from tenfold.model.growth.growth import Axis, Pace
 from tenfold.physics.growth.breaking import is_constant
 from tenfold.study.grow.answer import (
     GrowAnswer,
@@ -23,12 +24,34 @@ from tenfold.study.grow.calibrate import shown
 from tenfold.study.grow.constraint_set import ConstraintSet, assumed
 from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.layer import Constraint, Layer, relax
-from tenfold.study.grow.order_by import is_late, order_by
 from tenfold.study.grow.question import GrowQuestion, check_question
 from tenfold.study.grow.registry import LAYERS
 from tenfold.study.grow.relief import Relief, combined
 from tenfold.study.grow.search import Bottleneck, Evaluated, evaluate, find_bottleneck, rank
 from tenfold.study.grow.state import State, state_of
+
+DAYS_PER_MONTH = 365.25 / 12
+DAYS_PER_WEEK = 7
+
+
+def order_by(pace: Pace | None, factor: float, weeks: float | None) -> str:
+    """Return the last day to order, or how long before the factor if no pace is stated.
+
+    The system clock is not used: the same question has the same answer tomorrow.
+    """
+    if weeks is None:
+        return ""
+    if pace is None:
+        return f"{weeks:g} weeks before {factor:.2g}x" if weeks else ""
+    reached = pace.doubles_in_months * log2(max(factor, 1.0)) * DAYS_PER_MONTH
+    days = int(reached - weeks * DAYS_PER_WEEK)
+    return (date.fromisoformat(pace.today) + timedelta(days=days)).isoformat()
+
+
+def is_late(pace: Pace | None, day: str) -> bool:
+    """Return whether a day to order by is before `today` of `[pace]`."""
+    return pace is not None and bool(day) and day < pace.today
+
 
 ROWS_MOST = 8
 HELPS = 1.02

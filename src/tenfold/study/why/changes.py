@@ -10,7 +10,7 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from tenfold.fleet.fleet import NEVER_RAN, Fleet
-from tenfold.fleet.relaxed_shape import with_where
+from tenfold.fleet.obstacle import with_where
 from tenfold.model.actions import ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
     ActionOrdered,

@@ -6,28 +6,56 @@ expensive: request none if only the reason is needed.
 """
 
 from collections.abc import Callable
+from heapq import nlargest
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from tenfold.decide.place.explain.holders import Holders, QuotaUsage
+from tenfold.decide.place.explain.holders import SHOWN, Holders, JobUsage, QuotaUsage, TeamUsage
 from tenfold.decide.place.explain.settled import Settled
 from tenfold.decide.place.explain.why import Blocked, Reasons
+from tenfold.decide.place.quota.allocations import PLAIN
 from tenfold.engine.loop import Decider
 from tenfold.engine.obstacle import obstacle_of
-from tenfold.fleet.fleet import Fleet
+from tenfold.fleet.fleet import Fleet, FleetView
 from tenfold.fleet.obstacle import FreeCapacity
 from tenfold.model.actions import StartJob
 from tenfold.model.api.jobs import Outcome
 from tenfold.model.ids import JobId, TeamId
-from tenfold.model.job.job import BackfillReservation, Job, Slot
+from tenfold.model.job.job import WHOLE, BackfillReservation, Job, Run, Shape, Slot
 from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 from tenfold.study.eta.eta import Eta, eta_of
-from tenfold.study.why.holders import holders_in
 from tenfold.study.why.remedies import Remedy, RemedySearch, cheapest_of, remedies
 from tenfold.study.why.trial import Trials
+
+
+def holders_in(view: FleetView, shape: Shape) -> Holders:
+    """Return the teams and jobs that hold GPUs of suitable types, largest first."""
+    by_team: dict[TeamId, int] = {}
+    sized: list[tuple[int, int, int, Run]] = []
+    for run in view.running.values():
+        accelerator = view.nodes[run.slots[0].node].accelerator
+        gpus = sum(slot.milli or slot.gpus * WHOLE for slot in run.slots)
+        if gpus and (not shape.accelerators or accelerator in shape.accelerators):
+            by_team[run.job.team] = by_team.get(run.job.team, 0) + gpus
+            sized.append((gpus, -run.started_ms, -run.job.seq, run))
+    teams = sorted(by_team.items(), key=lambda item: (-item[1], item[0]))
+    return Holders(
+        teams=tuple(TeamUsage(team=team, gpus_milli=gpus) for team, gpus in teams),
+        jobs=tuple(
+            JobUsage(
+                job_id=run.job.id,
+                team=run.job.team,
+                gpus_milli=gpus,
+                since_ms=run.started_ms,
+                preemptible=(run.job.terms or PLAIN).preemptible,
+                stopping=run.stopping,
+            )
+            for gpus, _, _, run in nlargest(SHOWN, sized, key=lambda item: item[:3])
+        ),
+    )
 
 
 class Why(Struct, frozen=True, kw_only=True):

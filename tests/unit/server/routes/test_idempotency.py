@@ -14,9 +14,8 @@ from journal_builders import submitted as parse_submissions
 from tenfold.compose import live_journal
 from tenfold.journal import read_tables
 from tenfold.journal.append import open_journal
-from tenfold.journal.read import jobs
+from tenfold.journal.read import find_key, jobs, latest_keys
 from tenfold.journal.store import Store, open_store
-from tenfold.journal.submit_keys import find_key, latest_keys
 from tenfold.live import keys
 from tenfold.live.keys import RecentKeys
 from tenfold.model.events import Event, JobSubmitted

@@ -15,10 +15,9 @@ from tenfold.model.growth.growth import Dataset, Facility, GrowSpec, GrowthLimit
 from tenfold.model.job.job import Job
 from tenfold.model.job.traffic import Traffic, WorkProfile
 from tenfold.model.units import SECOND, Bytes, Millis
-from tenfold.study.grow.analyse import analyse
+from tenfold.study.grow.analyse import analyse, order_by
 from tenfold.study.grow.answer import GrowAnswer, Row
 from tenfold.study.grow.inputs import GrowInputs
-from tenfold.study.grow.order_by import order_by
 from tenfold.study.grow.question import GrowQuestion
 from tenfold.testing.builders import job
 

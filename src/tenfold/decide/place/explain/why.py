@@ -5,10 +5,11 @@ reservations, quotas and limits, windows, free capacity, fair share order. Answe
 team, priority and shape, so a thousand equivalent jobs cost one.
 """
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.decide.place.explain.capacity import capacity_reason, governed_free_capacity
 from tenfold.decide.place.explain.holders import (
     Holders,
     QuotaUsage,
@@ -31,12 +32,44 @@ from tenfold.decide.place.explain.windows import (
 )
 from tenfold.decide.place.queue.pending_queues import JobClass
 from tenfold.decide.place.quota.allocations import PLAIN
-from tenfold.decide.place.state.scheduler_state import ReservedGang
+from tenfold.decide.place.state.scheduler_state import ReservedGang, SchedulerState
 from tenfold.fleet.capacity import Slots
-from tenfold.fleet.obstacle import FreeCapacity
-from tenfold.model.job.job import BackfillReservation, Job
-from tenfold.model.reason import Reason, joined
+from tenfold.fleet.obstacle import FreeCapacity, fits, free_capacity, needs, obstacle_to
+from tenfold.model.job.job import BackfillReservation, Job, Shape
+from tenfold.model.reason import JobRef, Reason, joined
 from tenfold.model.units import Millis
+
+
+def governed_free_capacity(
+    state: SchedulerState, shape: Shape, accelerators: Sequence[str]
+) -> FreeCapacity:
+    """Return the counts for the kind of node, among these types, that comes closest."""
+    kept = (slot.node for each in state.reserved.values() for slot in each.reservation.slots)
+    return free_capacity(state.capacity, shape, accelerators, kept, state.windows.open)
+
+
+def capacity_reason(
+    state: SchedulerState, shape: Shape, accelerators: Sequence[str], room: FreeCapacity
+) -> Reason:
+    """Return the first thing that blocks a shape which its team's quota allows."""
+    if fits(state.capacity, shape, accelerators):
+        return Reason("others-first")
+    if state.reserved and _fits_unreserved(state, shape, accelerators):
+        first = min(state.reserved.values(), key=lambda each: each.reservation.start_ms)
+        fields = needs(room)
+        fields["kept"], fields["job"] = room.nodes_kept, JobRef(first.job.id, first.job.team)
+        fields["more"] = len(state.reserved) - 1
+        return Reason("kept-for-a-promise", fields)
+    return obstacle_to(state.capacity, shape, accelerators, room)
+
+
+def _fits_unreserved(state: SchedulerState, shape: Shape, accelerators: Sequence[str]) -> bool:
+    """Return whether a shape would fit if nothing were reserved for others."""
+    with state.scratch.trial():
+        for each in state.reserved.values():
+            state.scratch.unhide(state.capacity.around(each.reservation.slots))
+        return fits(state.capacity, shape, accelerators)
+
 
 STARTS = Reason("starts-now")
 

@@ -19,7 +19,7 @@ from tenfold.physics.serving.precision import precision_widths
 from tenfold.physics.serving.shapes import serving_shapes
 from tenfold.study.estimate.cache.tier import GB, CachePlace, CacheQuestion, cache_place
 from tenfold.study.estimate.cache.traffic import Traffic
-from tenfold.study.estimate.models import shape_of
+from tenfold.study.estimate.fill import shape_of
 from tenfold.study.estimate.serve import estimate_serve
 
 TIMES_AS_LARGE = (0.25, 0.5, 1.0, 2.0, 4.0)
