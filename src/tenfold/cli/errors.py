@@ -33,11 +33,23 @@ def report_error(error: TenfoldError, as_json: bool) -> None:
         return
     if isinstance(error, InvalidFile):
         for found in error.findings:
-            place = f"{found.file}:{found.line}: " if found.line else f"{found.file}: "
-            _write(f"error: {place}{found.message}", found.hint)
+            place = place_of(found.file, found.line, found.message)
+            _write(f"error: {place}{found.message}", new_hint(found.hint, found.message))
         return
     place = f"{error.file}:{error.line}: " if error.file and error.line else ""
-    _write(f"error: {place}{error.message}", error.hint)
+    _write(f"error: {place}{error.message}", new_hint(error.hint, error.message))
+
+
+def place_of(file: str, line: int | None, message: str) -> str:
+    """Return the file and line before a message; nothing if the message names the file."""
+    if line:
+        return f"{file}:{line}: "
+    return "" if f"`{file}`" in message else f"{file}: "
+
+
+def new_hint(hint: str, message: str) -> str:
+    """Return a hint, or nothing if it repeats the message."""
+    return "" if hint.removeprefix("write ") in message else hint
 
 
 def report_usage(error: CycloptsError, as_json: bool) -> None:

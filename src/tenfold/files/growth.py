@@ -219,7 +219,7 @@ def _unknown_reference(
     kind = code.removeprefix("unknown-")
     declared = ", ".join(f"`{one}`" for one in sorted(known)[:8])
     hint = (
-        f"declared: {declared}"
+        f"declared {kind}s: {declared}"
         if declared
         else f"add a `[[{kind}]]` with this name to the fleet file"
     )

@@ -256,6 +256,13 @@ def _database_errors(name: str) -> Generator[None, None, None]:
     try:
         yield
     except SQLAlchemyError as error:
+        if "not a database" in reason_of(error):
+            raise Unreachable(
+                "journal-unreachable",
+                f"`{name.removeprefix('sqlite:///')}` is not a journal or a recorded run",
+                "use a journal, a state directory, a database URL, or a recorded run that ends "
+                "in .jsonl or .jsonl.gz",
+            ) from error
         raise Unreachable(
             "journal-unreachable",
             f"cannot reach the journal `{name}`: {reason_of(error)}",

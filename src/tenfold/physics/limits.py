@@ -164,11 +164,12 @@ def _rack_warning(
     layout: Layout, number: int, drawn: np.ndarray, count: int, path: Path
 ) -> Finding:
     rack = layout.racks[number]
-    others = f" (and {count - 1} more)" if count > 1 else ""
+    more = "1 more rack is" if count == 2 else f"{count - 1:,} more racks are"
+    others = f"; {more} over the limit too" if count > 1 else ""
     return _warning(
         "rack-over-power",
-        f"rack `{rack.name}`{others} draws {float(drawn[number]):.1f} kW, over its limit of "
-        f"{rack.power_kw_limit:g} kW",
+        f"rack `{rack.name}` draws {float(drawn[number]):.1f} kW, over its limit of "
+        f"{rack.power_kw_limit:g} kW{others}",
         "put fewer nodes in the rack, or raise `rack_kw` of the site",
         path,
     )
@@ -222,9 +223,9 @@ def _uplinks(layout: Layout) -> Iterator[Finding]:
             unit = layer.code.split("-")[0]
             yield _warning(
                 "uplinks-bind",
-                f"{layer.below} to {layer.above} of fabric `{plan.name}` is {layer.ratio:g}:1: "
-                f"jobs larger than one {unit} share the uplinks",
-                f"make it non-blocking, or keep each job inside one {unit}",
+                f"fabric `{plan.name}` is oversubscribed {layer.ratio:g}:1 from {layer.below} to "
+                f"{layer.above}: jobs larger than one {unit} compete for the uplinks",
+                f"make the uplinks non-blocking, or keep each job inside one {unit}",
                 path if layer.code != "pod-uplinks" else ("fabric", place, "core_oversubscription"),
             )
         if growth is None or len(layout.fabrics) > 1:
@@ -232,7 +233,7 @@ def _uplinks(layout: Layout) -> Iterator[Finding]:
         if growth > plan.nodes_max:
             yield _warning(
                 "fabric-full",
-                f"fabric `{plan.name}` has ports for {plan.nodes_max:,} nodes; "
+                f"fabric `{plan.name}` has ports for {plan.nodes_max:,} nodes, but "
                 f"{growth:,} are expected",
                 "add a switch layer or use larger switches before the nodes arrive",
                 ("expects", "nodes"),
@@ -240,9 +241,10 @@ def _uplinks(layout: Layout) -> Iterator[Finding]:
         if plan.leaves == 1 and plan.oversubscription > 1 and growth > plan.nodes_per_leaf:
             yield _warning(
                 "uplinks-bind-later",
-                f"fabric `{plan.name}` is one leaf today; its {plan.oversubscription:g}:1 uplinks "
-                f"limit jobs beyond {plan.nodes_per_leaf:,} nodes; {growth:,} are expected",
-                "build the uplinks non-blocking while it is one leaf",
+                f"fabric `{plan.name}` has one leaf today; with the expected {growth:,} nodes, its "
+                f"{plan.oversubscription:g}:1 uplinks limit jobs of more than "
+                f"{plan.nodes_per_leaf:,} nodes",
+                "plan non-blocking uplinks before you add a second leaf",
                 path,
             )
 
@@ -261,9 +263,9 @@ def _teams(spec: FleetSpec) -> Iterator[Finding]:
             if granted.get(accelerator, 0) > have.get(accelerator, 0):
                 yield _warning(
                     "quota-over-fleet",
-                    f"quotas up to team `{team.id}` grant {granted[accelerator]:,} "
-                    f"{accelerator}; the fleet has {have.get(accelerator, 0):,}",
-                    "lower `quota_gpus`: guaranteed GPUs must exist",
+                    f"team quotas add up to {granted[accelerator]:,} {accelerator} with that of "
+                    f"`{team.id}`; the fleet has {have.get(accelerator, 0):,}",
+                    "lower `quota_gpus` so that the total fits the fleet",
                     ("team", place, "quota_gpus"),
                 )
 

@@ -130,7 +130,7 @@ def _experiments(limits: Thresholds) -> Iterator[Alarm]:
         lasts="30m",
         severity="warning",
         summary="only {{ $value | humanizePercentage }} of GPU time was useful",
-        do="jobs fail or are stopped before they save: check failures and checkpoint intervals",
+        do="jobs fail or are stopped before a checkpoint: check failures and checkpoint intervals",
     )
 
 

@@ -125,8 +125,8 @@ def _pick(workload: str, store: Path, reading: Reading, against: int | None) -> 
     if kind_of(named.measured) != kind:
         raise InputError(
             "not-comparable",
-            f"baseline {against} of `{workload}` holds {kind_of(named.measured)}, "
-            f"and this file {kind}",
+            f"baseline {against} of `{workload}` contains {kind_of(named.measured)}, "
+            f"but this file contains {kind}",
             "choose a baseline of the same kind",
             file=str(store),
         )

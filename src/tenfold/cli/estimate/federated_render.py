@@ -78,7 +78,7 @@ def show_federated(answer: FederatedAnswer) -> None:
 def _show_round(answer: FederatedAnswer, found: Round) -> None:
     job = answer.job
     drawn = "" if job.per_round == len(job.sites) else f", {job.per_round} sites per round"
-    closes = f"it closes at {job.quorum} of {job.per_round} answers{drawn}"
+    closes = f"it completes after {job.quorum} of {job.per_round} site updates{drawn}"
     show(
         Text(f"a round of {job.local_steps:,} local steps takes {_time(found.round_s)}; {closes}"),
         "",

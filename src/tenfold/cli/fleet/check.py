@@ -5,6 +5,7 @@ from pathlib import Path
 
 from rich.text import Text
 
+from tenfold.cli.errors import new_hint, place_of
 from tenfold.cli.output import show
 from tenfold.compose.fleet import FleetCheck, check_fleet
 from tenfold.files.core.document import SUFFIXES
@@ -67,15 +68,17 @@ def as_rows(findings: Sequence[Finding]) -> list[dict[str, object]]:
 def show_findings(findings: Sequence[Finding]) -> None:
     """Print each finding with its hint."""
     for found in findings:
-        place = f"{found.file}:{found.line}" if found.line else found.file
+        place = place_of(found.file, found.line, found.message)
         show(
             Text.assemble(
                 (f"{found.level}: ", STYLES[found.level]),
-                f"{place}: {found.message} ",
+                f"{place}{found.message} ",
                 (f"[{found.code}]", "dim"),
-            ),
-            Text(f"  hint: {found.hint}", style="dim"),
+            )
         )
+        hint = new_hint(found.hint, found.message)
+        if hint:
+            show(Text(f"  hint: {hint}", style="dim"))
 
 
 def show_checks(checks: Sequence[FleetCheck]) -> None:

@@ -121,7 +121,7 @@ def _show_losses(moment: Moment, rows: Sequence[DomainLoss], most: int, gpus: in
         "",
     )
     columns = ["kind", "domain", ">nodes", ">GPUs", ">share", ">jobs", ">job GPUs", ">GPU-h lost"]
-    note = f"... and {count(hidden, 'row')} more (--most)" if hidden else ""
+    note = f"... {count(hidden, 'row')} not shown (see --most)" if hidden else ""
     show(Group(table("", columns, lines), Text(note, style="dim")))
 
 

@@ -60,7 +60,8 @@ def show_fleet(fleet: OpenFleet, racks: int) -> None:
     hidden = totals.racks - len(views)
     show(Columns([_rack(fleet, view) for view in views], padding=(0, 2)))
     if hidden > 0:
-        show(Text(f"... and {count(hidden, 'rack')} more (--racks)", style="dim"))
+        more = "1 more rack" if hidden == 1 else f"{hidden:,} more racks"
+        show(Text(f"... and {more} (show more with --racks)", style="dim"))
     show("", _paths(fleet), "", _totals_table(totals))
     show("")
     for pool in fleet.spec.pools:
@@ -84,8 +85,8 @@ def _tree(fleet: OpenFleet, totals: FleetTotals) -> Tree:
             each = f"{pool.gpus_per_node} x {pool.accelerator}" if pool.accelerator else "CPU only"
             branch.add(
                 Text.assemble(
-                    ("# ", COLOURS[place % len(COLOURS)]),
-                    f"pool {pool.id}: {count(pool.nodes, 'node')} of {each}, "
+                    (f"pool {pool.id}", COLOURS[place % len(COLOURS)]),
+                    f": {count(pool.nodes, 'node')} of {each}, "
                     f"{memory}{power_kw(pool_totals.power_kw)}",
                 )
             )
@@ -228,12 +229,14 @@ def domains_table(rows: Sequence[Blast], most: int) -> Group:
         ">GPUs",
         ">share",
         ">PFLOP/s",
-        ">gang left",
-        "also lost",
+        ">largest job left",
+        "other impact",
     ]
     grid = table("", columns, lines)
     hidden = sum(number - most for number in printed.values() if number > most)
     note = (
-        Text(f"... and {count(hidden, 'row')} more (--most)", style="dim") if hidden else Text("")
+        Text(f"... {count(hidden, 'row')} not shown (see --most)", style="dim")
+        if hidden
+        else Text("")
     )
     return Group(grid, note)

@@ -65,7 +65,7 @@ def show_jobs(lines: Sequence[JobLine]) -> None:
         for line in lines
     ]
     if rows:
-        show(table("", ["job", "team", ">GPUs", "state", ">for", "reason"], rows), "")
+        show(table("", ["job", "team", ">GPUs", "state", ">time", "reason"], rows), "")
     waiting = sum(line.state == "pending" for line in lines)
     show(f"{count(waiting, 'job')} pending, {count(len(lines) - waiting, 'job')} running")
 
@@ -82,7 +82,7 @@ def show_answer(answer: Answer) -> None:
     show(f"`{answer.job_id}`{team}: pending{waited}")
     stops = [one for one in (story.stages if story else ()) if one.code == "stop-ordered"]
     if stops:
-        show(f"stopped before: {render(stops[-1].why)}")
+        show(f"last stop: {render(stops[-1].why)}")
     show_waiting(answer.why)
 
 
@@ -111,8 +111,11 @@ def show_waiting(found: Why) -> None:
         bounds = f"in about {duration_text(half)} (P50), within {duration_text(most)} (P90)"
         show(f"expected start: {bounds}; {found.eta.basis}")
     _show_holders(found.holders)
-    for standing in found.standing:
-        show(f"quota: {_standing(standing)}")
+    for place, standing in enumerate(found.standing):
+        # The last entry for each resource is the total of all teams.
+        following = found.standing[place + 1 : place + 2]
+        is_total = not following or following[0].resource != standing.resource
+        show(f"quota: {_standing(standing, is_total=is_total)}")
     if found.cheapest is not None:
         show(f"cheapest fix: {_remedy(found.cheapest)}")
     for remedy in found.remedies[1:]:
@@ -135,9 +138,12 @@ def _show_holders(holders: Holders) -> None:
     show(f"GPUs held: {teams}{rest}; largest jobs: {jobs}")
 
 
-def _standing(each: QuotaUsage) -> str:
+def _standing(each: QuotaUsage, *, is_total: bool) -> str:
     whose = f"team `{each.team}`" if each.team else "all teams"
     unit = each.resource
+    if not each.team and not is_total:
+        held, quota = amount_of(each.held, unit), number_of(each.quota, unit)
+        return f"jobs without a team hold {held} (quota {quota})"
     if not each.team:
         return f"{whose} hold {number_of(each.held, unit)} of {amount_of(each.quota, unit)}"
     details = f"quota {number_of(each.quota, unit)}"

@@ -23,8 +23,11 @@ def show_misfit(answer: Misfit, as_json: bool) -> None:
     if as_json:
         print_json({"plans": [], "why": answer.reasons})
         return
+    if len(answer.reasons) > 1:
+        show(Text("no plan meets the targets:", style="bold red"))
+    mark = ("no plan: ", "bold red") if len(answer.reasons) == 1 else ("- ", "")
     for reason in answer.reasons:
-        show(Text.assemble(("no plan: ", "bold red"), render(reason), (f" [{reason.code}]", "dim")))
+        show(Text.assemble(mark, render(reason), (f" [{reason.code}]", "dim")))
 
 
 def assumed(planned: TrainPlanResult) -> list[tuple[str, str]]:

@@ -89,7 +89,7 @@ def sensitivity_section(answer: SensitivityAnswer) -> Section:
 def _row(one: Driver) -> list[str]:
     return [
         one.driver,
-        _times(one.driver, one.holds_to) if one.stated else "not given",
+        _times(one.driver, one.holds_to) if one.stated else "-",
         _times(one.driver, one.factor),
         STEPS[one.step] if one.factor is not None else "",
         one.sentence,

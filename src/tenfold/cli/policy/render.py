@@ -212,7 +212,7 @@ def _sums_table(found: Sequence[Sum]) -> tuple[list[str], list[list[str | Text]]
     """Return totals as a table, without columns that would be empty."""
     has_fleet = any(one.has is not None for one in found)
     by_hour = any(one.at for one in found)
-    columns = ["total", ">quota", *([">fleet", ">left"] if has_fleet else [])]
+    columns = ["total", ">quota", *([">fleet", ">unassigned"] if has_fleet else [])]
     rows: list[list[str | Text]] = []
     for one in found:
         row: list[str | Text] = [one.counts, _figure(one.granted)]

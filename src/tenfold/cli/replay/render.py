@@ -21,6 +21,16 @@ from tenfold.study.replay.diff import Figures, JobDiff, ReplayDiff, Shift
 
 DATES_MS = 30 * 365 * DAY
 """Simulated time starts at 0, real time in 1970: anything later than this is a date."""
+EVENTS = {
+    "promised": "reserved",
+    "start-ordered": "scheduled",
+    "order-refused": "action failed",
+    "idled": "idle",
+    "stop-ordered": "stopping",
+    "idle-reclaimed": "reclaimed",
+    "refused": "rejected",
+}
+"""Names of events on screen that differ from their codes in JSON."""
 SHOWN = 5
 """Actions, jobs and differences listed before the rest is only counted."""
 
@@ -42,7 +52,7 @@ def show_verified(record: str, check: ReplayCheck) -> None:
         show(
             f"{record}: replayed {count(check.events, 'event')} and {count(check.cycles, 'cycle')} "
             f"under {under}{begun}",
-            f"{count(check.orders, 'order')} match the recording; {fleet}",
+            f"{_matching(check.orders)} the recording; {fleet}",
         )
         return
     seen = found.seen
@@ -54,6 +64,10 @@ def show_verified(record: str, check: ReplayCheck) -> None:
         f"recorded: {_actions(found.recorded)}",
         f"now: {_actions(found.decided)}",
     )
+
+
+def _matching(actions: int) -> str:
+    return "1 action matches" if actions == 1 else f"all {actions:,} actions match"
 
 
 def _moment(at_ms: int) -> str:
@@ -151,7 +165,7 @@ def show_story(story: JobHistory) -> None:
     rows = [
         [
             hours((stage.at_ms - job.submitted_ms) / SECOND),
-            stage.code,
+            EVENTS.get(stage.code, stage.code),
             render(stage.why),
         ]
         for stage in story.stages
@@ -159,7 +173,7 @@ def show_story(story: JobHistory) -> None:
     show(
         f"`{job.id}`{team}: {story.state}, waited {waited}, ran {ran}",
         "",
-        table("", [">after", "event", "reason"], rows),
+        table("", [">time", "event", "reason"], rows),
     )
     if story.obstacle is not None:
         show("", f"at the end of the recording: {render(story.obstacle.reason)}")
@@ -195,7 +209,7 @@ def show_shadow(shadow: Shadowed) -> None:
             _named("would start on other nodes", found.elsewhere),
             _named("would stop", found.stopped),
             _named("would keep running", found.spared),
-            _named("would decide differently on rejecting", found.refused),
+            _named("would decide differently about rejecting", found.refused),
         ]
         show(f"  {hours(found.at_ms / SECOND)}: {', '.join(part for part in parts if part)}")
     if shadow.failure:

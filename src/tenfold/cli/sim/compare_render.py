@@ -42,7 +42,7 @@ FIGURE_LABELS: dict[str, tuple[str, Formatter]] = {
     "failures": ("runs lost to failures", _number),
     "jain": ("fairness (Jain)", _number),
     "rho_mean": ("finish-time fairness", _number),
-    "late_share": ("jobs slower than fair share", _percent),
+    "late_share": ("jobs slower than with a fair share", _percent),
     "fragmentation": ("fragmentation", _percent),
 }
 COLUMNS = (

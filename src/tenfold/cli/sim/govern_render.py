@@ -66,10 +66,10 @@ def gain_text(gain: BorrowingGain) -> str:
         f" {gain.delay_days_saved:,.0f} days less in total."
     )
     if gain.jobs_only_now:
-        fit = "fits" if gain.jobs_only_now == 1 else "fit"
+        fit = "does not fit" if gain.jobs_only_now == 1 else "do not fit"
         said += (
             f" {count(gain.jobs_only_now, 'job')} of {gain.gpu_hours_only_now:,.0f} GPU-hours"
-            f" {fit} in no partition."
+            f" {fit} in any partition."
         )
     return said
 

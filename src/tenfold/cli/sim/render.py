@@ -43,8 +43,9 @@ def run_headline(prepared: PreparedRun, result: SimResult) -> str:
     """Return a run in one line: how many jobs on what, and how many finished."""
     summary, request = result.summary, prepared.request
     return (
-        f"{count(summary.jobs, 'job')} on {count(request.gpus, 'GPU')} of `{prepared.spec.name}` "
-        f"under `{request.policy.name}`: {summary.finished:,} finished, {summary.refused:,} refused"
+        f"{count(summary.jobs, 'job')} on fleet `{prepared.spec.name}` "
+        f"({count(request.gpus, 'GPU')}), policy `{request.policy.name}`: "
+        f"{summary.finished:,} finished, {summary.refused:,} rejected"
     )
 
 
@@ -68,14 +69,14 @@ def figures(
     if detail is not None and detail.fairness is not None:
         fair = detail.fairness
         rows.append(("mean finish-time fairness", f"{fair.rho_mean:,.2f}"))
-        rows.append(("jobs slower than on a fair share", share(fair.late_share)))
+        rows.append(("jobs slower than with a fair share", share(fair.late_share)))
     if detail is not None and detail.fragmentation is not None:
         rows.append(("fragmentation of free GPUs", share(detail.fragmentation)))
     if costs.usd is not None:
-        rows.append(("fleet cost, busy or idle", f"${costs.usd:,.0f}"))
+        rows.append(("fleet cost (including idle time)", f"${costs.usd:,.0f}"))
     if costs.usd_per_gpu_hour is not None:
         rows.append(("cost per useful GPU-hour", f"${costs.usd_per_gpu_hour:,.2f}"))
-    rows.append(("energy, cooling included", f"{costs.kwh:,.0f} kWh"))
+    rows.append(("energy (including cooling)", f"{costs.kwh:,.0f} kWh"))
     return rows if grid_use is None else rows + grid_figures(grid_use)
 
 
@@ -97,7 +98,7 @@ def _show_charts(detail: Detail, gpus: int) -> None:
         Text(f"waiting jobs over time (peak {most:,.0f})", style="dim"),
         Text(queue),
         "",
-        Text("jobs by total wait", style="dim"),
+        Text("share of jobs by total wait (cumulative)", style="dim"),
         levels(within),
     )
 

@@ -91,7 +91,7 @@ def _toml(path: Path, text: str) -> Document:
     except tomli.TOMLDecodeError as error:
         raise InputError(
             "syntax",
-            f"`{path}` is not TOML: {lower_first(error.msg)}",
+            f"not valid TOML: {lower_first(error.msg)}",
             "fix this first; the rest of the file was not checked",
             file=str(path),
             line=error.lineno,

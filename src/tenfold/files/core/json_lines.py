@@ -68,7 +68,7 @@ def _fault(line: str, number: int, file: str, row_type: type[Struct]) -> InputEr
         )
         return InputError(
             "not-json",
-            f"line {number} is not JSON: {why}",
+            f"not JSON: {why}",
             "write one JSON object per line",
             file=file,
             line=number,
@@ -83,7 +83,7 @@ def _fault(line: str, number: int, file: str, row_type: type[Struct]) -> InputEr
     found = findings[0] if findings else strange
     return InputError(
         found.code,
-        f"line {number}: {found.message.replace('in the file', 'in the row')}",
+        found.message.replace("in the file", "in the row"),
         found.hint.replace(" = ...`", "` to the object"),
         file=file,
         line=number,

@@ -81,6 +81,8 @@ def wrong_value(path: Path, expected: str, value: object) -> Finding:
     where = next((part for part in reversed(path) if isinstance(part, str)), "this")
     number = next((f" {part + 1}" for part in path[-1:] if isinstance(part, int)), "")
     unit = unit_of(where)
+    if len(path) > 3 and isinstance(path[-1], str) and isinstance(path[-2], str):
+        where = f"{path[-2]}.{path[-1]}"
     hint = f"write {expected}"
     if isinstance(value, str) and unit:
         hint = f"write a plain number in {unit}"

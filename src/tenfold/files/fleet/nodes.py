@@ -73,7 +73,7 @@ def _listed(
                 Finding(
                     code="unknown-pool",
                     message=f"node `{node.name}` is in unknown pool `{node.pool}`",
-                    hint=f"declared: {', '.join(pools) or 'none'}",
+                    hint=f"declared pools: {', '.join(pools) or 'none'}",
                     path=("node", position, "pool"),
                 )
             )

@@ -143,6 +143,8 @@ def _unknown_tier(name: str, tiers: Collection[str], path: finding.Path) -> Find
     return Finding(
         code="unknown-tier",
         message=f"the fleet has no tier `{name}`",
-        hint=f"declared: {declared}" if declared else f"add a `[[tier]]` named `{name}` to it",
+        hint=f"declared tiers: {declared}"
+        if declared
+        else f"add a `[[tier]]` named `{name}` to it",
         path=path,
     )

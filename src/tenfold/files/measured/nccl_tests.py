@@ -33,8 +33,8 @@ def read_nccl_tests(text: str, file: str) -> Reading:
     if not transfers:
         raise InputError(
             "no-transfers",
-            f"`{file}` has no results of a network test",
-            "keep the complete output of all_reduce_perf, with its header",
+            f"`{file}` contains no results of a network test",
+            "use the complete output of all_reduce_perf, including its header",
             file=file,
         )
     keys: dict[str, str] = {}
@@ -58,8 +58,8 @@ def _row(cells: list[str], file: str, line: int) -> list[Transfer]:
         except ValueError:
             raise InputError(
                 "not-a-number",
-                f"line {line}: `{time_us}` and `{bus}` should be a time and a bandwidth",
-                "keep the rows of the test as it printed them",
+                f"`{time_us}` and `{bus}` should be a time and a bandwidth",
+                "use the unchanged output of the test",
                 file=file,
                 line=line,
             ) from None

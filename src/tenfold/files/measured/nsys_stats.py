@@ -35,7 +35,7 @@ def read_nsys_stats(text: str, file: str) -> Reading:
         raise InputError(
             "missing-column",
             f"`{file}` has no column `{COLUMNS[missing[0]][0]}`",
-            "write it with `nsys stats -r cuda_gpu_kern_sum -f csv`",
+            "create it with `nsys stats -r cuda_gpu_kern_sum -f csv`",
             file=file,
             line=above + 1,
         )
@@ -49,8 +49,8 @@ def read_nsys_stats(text: str, file: str) -> Reading:
     if not kernels:
         raise InputError(
             "no-kernels",
-            f"`{file}` lists no kernel",
-            "write it with `nsys stats -r cuda_gpu_kern_sum -f csv`",
+            f"`{file}` lists no kernels",
+            "create it with `nsys stats -r cuda_gpu_kern_sum -f csv`",
             file=file,
         )
     return Reading(measured=Kernels(kernels=tuple(kernels.values())))
@@ -71,8 +71,8 @@ def _kernel(cells: list[str], places: dict[str, int | None], file: str, line: in
         if not isfinite(value) or value < 0:
             raise InputError(
                 "not-a-number",
-                f"line {line}: `{text}` should be a number",
-                "keep the table as `nsys stats` wrote it",
+                f"`{text}` should be a number",
+                "use the unchanged output of `nsys stats`",
                 file=file,
                 line=line,
             )

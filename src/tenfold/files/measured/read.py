@@ -37,7 +37,7 @@ def read_measured(path: Path, skip: int = 0) -> Reading:
     raise InputError(
         "unknown-measurement",
         f"`{file}` has no timings in a known format",
-        "give steps (.jsonl or .csv), a PyTorch trace (.json or .json.gz), the output of "
+        "use steps (.jsonl or .csv), a PyTorch trace (.json or .json.gz), the output of "
         "NCCL-tests, or the CSV of `nsys stats -r cuda_gpu_kern_sum`",
         file=file,
     )

@@ -34,7 +34,7 @@ def read_measured(path: Path) -> tuple[UsagePoint, ...]:
         stripped = [cell.strip() for cell in cells]
         if len(stripped) > len(names):
             count = f"{len(stripped)} cells, but the header has {len(names)}"
-            row.add("too-many-cells", f"the row has {count}", "quote a cell that holds a comma")
+            row.add("too-many-cells", f"the row has {count}", "quote cells that contain a comma")
         elif any(stripped):
             padded = [*stripped, *[""] * (len(names) - len(stripped))]
             point = row.read(dict(zip(names, padded, strict=True)))
@@ -56,14 +56,14 @@ def _check_header(names: list[str], file: str, line: int) -> None:
     if missing:
         code, problem = "missing-column", f"has no column `{missing[0]}`"
     elif twice:
-        problem = f"names the column `{twice[0]}` twice"
+        problem = f"has the column `{twice[0]}` twice"
     elif unknown:
-        problem = f"has a column `{unknown[0]}` that means nothing here"
+        problem = f"has an unknown column `{unknown[0]}`"
     if problem:
         raise InputError(
             code,
             f"the header of `{file}` {problem}",
-            f"begin with the line `{','.join(COLUMNS)}`",
+            f"start with the line `{','.join(COLUMNS)}`",
             file=file,
             line=line,
             field=(missing or twice or unknown)[0],
@@ -112,7 +112,7 @@ class _Row:
             self.add(
                 "wrong-value",
                 f"`axis` expects one of {', '.join(AXES)}, got `{text}`",
-                "leave it empty where the measurement holds along any axis",
+                "leave it empty if the measurement applies to every axis",
                 "axis",
             )
         return found
@@ -123,8 +123,8 @@ class _Row:
             got = f"{len(text)} characters" if text else "nothing"
             self.add(
                 "wrong-value",
-                f"`{name}` expects a text of 1 to {TEXT_MAX} characters, got {got}",
-                f"name the {name} in every row",
+                f"`{name}` expects a string of 1 to {TEXT_MAX} characters, got {got}",
+                f"fill in `{name}` in every row",
                 name,
             )
         return text
@@ -141,7 +141,7 @@ class _Row:
             self.add(
                 "wrong-value",
                 f"`{name}` expects {expected}, got {got}",
-                "write a bare number, in the row's own unit",
+                "write a plain number in the unit of the row",
                 name,
             )
         return value
@@ -150,8 +150,8 @@ class _Row:
 def _nothing_measured(file: str, line: int) -> Finding:
     return Finding(
         code="no-measurements",
-        message=f"`{file}` has a header and no row",
-        hint="add a row for every measurement",
+        message=f"`{file}` has a header but no rows",
+        hint="add one row per measurement",
         file=file,
         line=line,
     )
@@ -167,8 +167,8 @@ def _mixed_units(points: Mapping[int, UsagePoint], file: str) -> list[Finding]:
         if point.unit != first and key not in mixed:
             mixed[key] = Finding(
                 code="wrong-value",
-                message=f"`{point.resource}` is given in `{first}` and in `{point.unit}`",
-                hint="write all rows of one resource in one unit",
+                message=f"`{point.resource}` has two units: `{first}` and `{point.unit}`",
+                hint="use the same unit in all rows of a resource",
                 file=file,
                 line=line,
                 path=("unit",),

@@ -36,7 +36,7 @@ def read_step_lines(text: str, file: str, skip: int) -> Reading:
         except (msgspec.DecodeError, RecursionError) as error:
             raise InputError(
                 "not-json",
-                f"line {number} is not JSON: {str(error).split(':')[0].lower()}",
+                f"not JSON: {str(error).split(':')[0].lower()}",
                 "write one JSON object per line",
                 file=file,
                 line=number,
@@ -44,7 +44,7 @@ def read_step_lines(text: str, file: str, skip: int) -> Reading:
         if not isinstance(row, dict):
             raise InputError(
                 "wrong-value",
-                f"line {number} expects a JSON object, got {describe_value(row)}",
+                f"the line must be a JSON object, but is {describe_value(row)}",
                 'write lines such as {"step": 1, "step_s": 0.5}',
                 file=file,
                 line=number,

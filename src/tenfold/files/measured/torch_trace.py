@@ -76,7 +76,7 @@ def _events(content: bytes, file: str) -> list[_Event]:
     except (msgspec.ValidationError, msgspec.DecodeError, RecursionError) as error:
         raise InputError(
             "not-a-trace",
-            f"`{file}` is no profiler trace: {error}",
+            f"`{file}` is not a profiler trace: {error}",
             "export it with `torch.profiler.profile(...).export_chrome_trace(...)`",
             file=file,
         ) from None
@@ -103,7 +103,9 @@ def _steps(events: Sequence[_Event], file: str) -> tuple[list[tuple[float, float
         first.setdefault(one.name, one)
     notes: list[str] = []
     if len(first) < len(spans):
-        notes.append("a step is there more than once, as in a trace of several ranks: one is read")
+        notes.append(
+            "the same step occurs more than once, as in a trace of several ranks: only one is used"
+        )
     return [_window(one) for one in first.values()], notes
 
 

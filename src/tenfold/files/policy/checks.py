@@ -67,7 +67,7 @@ def _twice(tables: object, kind: str, table: str) -> Iterator[Finding]:
         if isinstance(name, str) and first.setdefault(name, index) != index:
             yield fault(
                 "duplicate-name",
-                f"duplicate {kind} `{name}`: also entry {first[name] + 1}",
+                f"{kind} {index + 1} and {kind} {first[name] + 1} have the same id: `{name}`",
                 "give each a unique `id`",
                 (table, index, "id"),
             )
@@ -101,9 +101,9 @@ def _lend_limits(team: TeamRules, path: Path) -> Iterator[Finding]:
         if lent > most:
             yield fault(
                 "lend-over-quota",
-                f"team `{team.id}` lends {amount_text(name, lent)}, more than its quota of "
+                f"`lend` of team `{team.id}` is {amount_text(name, lent)}, more than its quota of "
                 f"{amount_text(name, most)}",
-                "lower `lend`, or leave the type out to lend all of it",
+                "lower `lend`, or remove the type from it to lend the whole quota",
                 (*path, name),
             )
 
@@ -137,7 +137,7 @@ def _sums(teams: Mapping[int, TeamRules]) -> Iterator[Finding]:
                         f"quotas of the teams under `{team.id}` add up to "
                         f"{amount_text(name, together)}{when}, more than its own "
                         f"{amount_text(name, own)}",
-                        f"lower theirs, or raise that of `{team.id}`; until then the sum counts",
+                        f"lower them, or raise the quota of `{team.id}`; for now, the sum is used",
                         ("teams", index, "quota"),
                     )
                     break

@@ -57,7 +57,7 @@ def _teams(govern: GovernanceRules, spec: FleetSpec) -> Iterator[Finding]:
     if named and left:
         yield warning(
             "team-left-out",
-            f"teams of the fleet missing from the policy: {', '.join(left)}",
+            f"teams in the fleet file that the policy does not list: {', '.join(left)}",
             "add them to `[[teams]]`; until then they have no quota and weight 1",
             ("teams",),
         )
@@ -124,7 +124,7 @@ def _residency(govern: GovernanceRules, spec: FleetSpec) -> Iterator[Finding]:
             known = dict.fromkeys(tag for tags in pool_tags for tag in tags)
             yield warning(
                 "residency-nowhere",
-                f"team `{team.id}` needs nodes tagged {_quoted(needed)}, but no pool is",
+                f"team `{team.id}` needs nodes tagged {_quoted(needed)}, but no pool has them",
                 f"the fleet has {_quoted(list(known))}",
                 ("teams", index, "residency"),
             )
@@ -143,8 +143,9 @@ def _windows(govern: GovernanceRules, layout: Layout) -> Iterator[Finding]:
         if unknown:
             yield warning(
                 "window-nowhere",
-                f"window `{window.id}` names {_quoted(unknown)}, which is no node, rack or pool",
-                "`tenfold fleet show` lists racks and pools; nodes are numbered after their pool",
+                f"window `{window.id}` names {_quoted(unknown)}, which is not a node, rack or pool",
+                "`tenfold fleet show` lists racks and pools; nodes without a name are called "
+                "`<pool>-1`, `<pool>-2` and so on",
                 ("windows", index, "nodes"),
             )
     yield from window_conflicts(dict(enumerate(govern.windows)), nodes)

@@ -23,7 +23,7 @@ def window_conflicts(
                 "windows-overlap",
                 f"windows `{first.id}` ({_for(first)}) and `{second.id}` ({_for(second)}) "
                 f"overlap on `{both[0]}`{more}",
-                "move one of them, or use other nodes: maintenance wins",
+                "maintenance takes precedence; move one of the windows, or use other nodes",
                 ("windows", index),
             )
 

@@ -81,8 +81,8 @@ def detect(files: Sequence[Path]) -> str:
     raise InputError(
         "unknown-trace",
         f"unknown trace format: `{first}` starts with `{line[:60]}`",
-        f"give the format ({', '.join(FORMATS)}), or a table with the columns "
-        f"{', '.join(JOB_COLUMNS)}",
+        f"convert it with `tenfold sim import FORMAT FILE --out jobs.csv` (formats: "
+        f"{', '.join(FORMATS)}), or use a table with the columns {', '.join(JOB_COLUMNS)}",
         file=str(first),
         line=1,
     )

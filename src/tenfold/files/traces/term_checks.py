@@ -81,17 +81,22 @@ class TermChecks:
                 "checkpoint_every_s",
                 "wrong-value",
                 shown,
-                "leave it empty to save only when asked to stop",
+                "leave it empty to save a checkpoint only before a stop",
             )
         if busy is not None and busy < 0:
             shown = f"`busy_s` is {_shown(busy)}, but must not be negative"
-            yield "busy_s", "wrong-value", shown, "leave it empty if the session is used to its end"
+            yield (
+                "busy_s",
+                "wrong-value",
+                shown,
+                "leave it empty if the session is busy until its end",
+            )
 
     def _elastic(self, row: int, gpus_milli: int, per_node_milli: int | None) -> Iterator[Problem]:
         if not self.is_elastic(row):
             return
         least, most = cell(self._columns.least_milli, row), cell(self._columns.most_milli, row)
-        hint = "`least_gpus` and `most_gpus` are whole numbers on either side of `gpus`"
+        hint = "set `least_gpus` to at most `gpus`, and `most_gpus` to at least `gpus`"
         if gpus_milli < WHOLE:
             shown = f"a job with {_shown(gpus_milli)} GPUs cannot be elastic"
             yield "least_gpus", "wrong-value", shown, "leave `least_gpus` and `most_gpus` empty"
@@ -101,11 +106,11 @@ class TermChecks:
                 shown = f"`{name}` is {_shown(value)}, not a whole number of GPUs"
                 yield name, "wrong-value", shown, hint
             elif value is not None and per_node_milli and value % per_node_milli:
-                shown = f"`{name}` is {_shown(value)}: nodes of {_shown(per_node_milli)} do not add"
+                per_node = _shown(per_node_milli)
                 yield (
                     name,
                     "wrong-value",
-                    f"{shown} up to it",
+                    f"`{name}` is {_shown(value)}, which nodes of {per_node} GPUs cannot provide",
                     "write a multiple of `gpus_per_node`",
                 )
         if least is not None and least > gpus_milli:
@@ -120,7 +125,12 @@ class TermChecks:
         most = cell(self._columns.array_most_milli, row)
         if most is not None and (most < 0 or most % WHOLE):
             shown = f"`array_most` is {_shown(most)}, not a whole number of members"
-            yield "array_most", "wrong-value", shown, "leave it empty to allow all at once"
+            yield (
+                "array_most",
+                "wrong-value",
+                shown,
+                "leave it empty to allow all members at the same time",
+            )
         if count is None:
             return
         if count < WHOLE or count % WHOLE or count > ARRAY_MAX * WHOLE:

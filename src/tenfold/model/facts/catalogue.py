@@ -63,8 +63,9 @@ class FactTable(Generic[F]):
         listing = f"`tenfold facts list --kind {self.kind}` lists them all"
         if not near:
             return listing
-        names = dict.fromkeys(self._names[key] for key in near)
-        return f"did you mean {' or '.join(f'`{name}`' for name in names)}? {listing}"
+        *most, last = dict.fromkeys(f"`{self._names[key]}`" for key in near)
+        names = f"{', '.join(most)} or {last}" if most else last
+        return f"did you mean {names}? {listing}"
 
 
 class Catalogue(Struct, frozen=True, kw_only=True):

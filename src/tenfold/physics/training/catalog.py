@@ -100,7 +100,7 @@ def _anchors(kept: StackCorrection) -> Anchors:
 
 def _notes(stack: str | None, found: str, narrow: str) -> tuple[str, ...]:
     if stack is None:
-        return ("no stack given: default profile used",)
+        return ("no stack given; using the default profile",)
     if found == DEFAULT:
         return (f"unknown stack `{stack}`: default profile used",)
     versioned = any(letter.isdigit() for letter in stack)

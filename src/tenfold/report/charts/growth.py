@@ -99,7 +99,7 @@ def headroom_chart(headrooms: Sequence[LayerHeadroom], most: float) -> str:
     x = Axis(title="OK up to", from_zero=True, label=_times)
     limit = Limit(at=most, label=f"requested: {most:g}x")
     left_out = len(headrooms) - BARS_MOST
-    description = f"{left_out} more hold longer than these" if left_out > 0 else ""
+    description = f"{left_out} layers with more headroom are not shown" if left_out > 0 else ""
     card = Card(title="Headroom by layer", subtitle=description)
     return stacked_bars(card, bars, x, limit, {BREAKS: ACCENT, HOLDS: FAINT})
 

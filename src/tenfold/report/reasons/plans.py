@@ -22,16 +22,16 @@ PARTS = {
     "jitter_s": "jitter",
 }
 GROWS = "{part:word} grows from {was:.0%} to {now:.0%} of a step"
-OF_MEMORY = "the smallest layout needs {least_bytes:GiB} per GPU, and a GPU has {room_bytes:GiB}"
+OF_MEMORY = "the smallest layout needs {least_bytes:GiB} per GPU, but a GPU has {room_bytes:GiB}"
 
 
 def _family(code: str, name: str) -> dict[str, Template]:
     return {
         f"{code}-wins": Template(
             f"{name} is fastest: [{{whole:word}}|each GPU uses] {{memory_bytes:GiB}} of "
-            "{room_bytes:GiB}; {compute:.0%} of a step is compute, then {next:word} "
-            "({share:.0%})",
-            whole={"yes": "the whole model fits on one GPU and uses"},
+            "{room_bytes:GiB}; compute takes {compute:.0%} of a step, and the largest other part "
+            "is {next:word} ({share:.0%})",
+            whole={"yes": "without model parallelism, each GPU uses"},
             next=PARTS,
         ),
         f"{code}-slower": Template(
@@ -51,19 +51,19 @@ PLANS = {
         for key, template in _family(code, name).items()
     },
     "data-not-whole": Template(
-        "data parallelism alone does not work: {sequences:,} sequences per step do not divide "
-        "over {ranks:#rank}"
+        "data parallelism alone does not work: {sequences:,} sequences per step cannot be split "
+        "evenly across {ranks:#rank}"
     ),
     "no-whole-layout": Template(
-        "no layout of {model:word} divides evenly over {gpus:#GPU}: {sequences:,} sequences of "
-        "{tokens:,} tokens per step[, with {fixed?:words} fixed]"
+        "no layout splits {model:word} evenly across {gpus:#GPU} with {sequences:,} sequences of "
+        "{tokens:,} tokens per step[ and {fixed?:words}]"
     ),
     "memory-exceeded": Template(
         f"{{model:word}} does not fit on [{{gpus:#GPU}}: {OF_MEMORY}|up to {{gpus:#GPU}}]"
     ),
     "size-not-whole": Template(
-        "{sizes:words} GPUs left out of the scaling curve: no layout divides {sequences:,} "
-        "sequences per step over that many"
+        "{sizes:words} GPUs are not in the scaling curve: with {sequences:,} sequences per step "
+        "and the given options, no layout uses exactly that many GPUs"
     ),
     "knee": Template(
         f"going from {{gpus:#GPU}} to {{next:,}} adds {{returned:.0%}} of the throughput that "
@@ -74,7 +74,7 @@ PLANS = {
         f"{{next:#GPU}} deliver less throughput than {{gpus:,}}: {GROWS}", part=PARTS
     ),
     "no-accelerators": Template("the fleet has no accelerators to serve on"),
-    "weights-too-large": Template("does not fit in GPU memory: {candidates} of {of:#candidate}"),
+    "weights-too-large": Template("{candidates} of {of:#candidate} would not fit in GPU memory"),
     "no-load": Template("{candidates:#candidate} cannot meet the targets at any load"),
     "not-enough-gpus": Template(
         "[{asked:#GPU} requested, but the fleet has only {alike:,} identical GPUs on one fabric"
@@ -85,12 +85,12 @@ PLANS = {
         "[${usd?:.2f} per million output tokens|no price known], up to {qps:.3g} requests/s each"
     ),
     "ttft-missed": Template(
-        "{candidates:#candidate} exceed the TTFT target of {limit_s:g} s even when idle; the "
-        "fastest takes {best_s:.3g} s"
+        "{candidates:#candidate} would miss the TTFT target of {limit_s:g} s even when idle; the "
+        "fastest candidate of all has a TTFT of {best_s:.3g} s"
     ),
     "tpot-missed": Template(
-        "{candidates:#candidate} exceed the TPOT target of {limit_s:g} s even when idle; the "
-        "fastest takes {best_s:.3g} s"
+        "{candidates:#candidate} would miss the TPOT target of {limit_s:g} s even when idle; the "
+        "fastest candidate of all has a TPOT of {best_s:.3g} s"
     ),
     "tensor-crosses-domain": Template(
         "tp {tp} spans more than one scale-up domain of {domain:#GPU}: a step takes {step_s:.3g} s "
@@ -118,8 +118,8 @@ PLANS = {
         "no model given: set `--model`, or `model` under `expects` in the fleet file"
     ),
     "deadline-before-quorum": Template(
-        "quorum not reached: {quorum} of {per_round} sites must answer within {deadline_s:,.0f} s, "
-        "but {site:name} needs {needed_s:,.0f} s"
+        "quorum not reached: {quorum} of {per_round} sites must send updates within "
+        "{deadline_s:,.0f} s, but {site:name} needs {needed_s:,.0f} s"
     ),
     "does-not-fit": Template(
         "{model:word} does not fit on the {accelerator:word} GPUs at {site:name} with this batch "

@@ -3,7 +3,7 @@
 from tenfold.report.reasons.template import Template
 
 REMEDIES = {
-    "remedy": Template("{steps:causes}[; this preempts {stopped?:jobs}]"),
+    "remedy": Template("{steps:steps}[; this preempts {stopped?:jobs}]"),
     "change-nothing": Template("no change needed: starts in the next cycle"),
     "ask-gpus": Template("request {gpus:#GPU} instead of {before}"),
     "ask-accelerators": Template("request {accelerators:names}"),
@@ -11,7 +11,7 @@ REMEDIES = {
         "set its time limit to {limit_ms:ms}, so that it ends before its nodes are needed"
     ),
     "ask-priority": Template("raise its priority from {before} to {priority}"),
-    "ask-domain": Template("allow more than one {within:level}: how = {how:name}"),
+    "ask-domain": Template("allow more than one {within:level} (set `how` to {how:name})"),
     "ask-tags": Template("drop the tags {tags:names}"),
     "ask-after": Template("drop the dependency on {jobs:jobs}"),
     "ask-off-peak": Template("let it start during peak hours"),

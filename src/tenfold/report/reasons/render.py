@@ -159,7 +159,7 @@ def _text(value: Value, kind: str, reader: Reader, about: str | None) -> str | N
         case Amount():
             return (number_of if kind == "number" else amount_of)(value.value, value.unit)
         case Causes():
-            return _causes_text(value, reader, about) or None
+            return _causes_text(value, reader, about, joint=kind == "steps") or None
         case Text():
             return value.text if reader.may_see(about) else None
         case _:
@@ -180,8 +180,9 @@ def _name_text(value: JobRef | TeamRef | UserRef | NodeRef, reader: Reader) -> s
             return f"node `{value.id}`"
 
 
-def _causes_text(value: Causes, reader: Reader, about: str | None) -> str:
-    return "; ".join(render(one, reader, about) for one in value.reasons)
+def _causes_text(value: Causes, reader: Reader, about: str | None, *, joint: bool = False) -> str:
+    between = " and " if joint else "; "
+    return between.join(render(one, reader, about) for one in value.reasons)
 
 
 def _word_text(value: str, kind: str) -> str:

@@ -7,14 +7,14 @@ REQUESTS = {
     "too-many-requests": Template("{most} requests are already queued"),
     "loop-ended": Template("the scheduling loop ended: restart the control plane"),
     "starting": Template("the control plane is reading its journal"),
-    "journal-waits": Template("the journal has not answered for {waited_s:.0f} s"),
+    "journal-waits": Template("the journal has not responded for {waited_s:.0f} s"),
     "job-not-active": Template("job {name:name} is neither pending nor running"),
     "key-taken": Template("key {key:name} was already used for a different submission"),
     "loop-failed": Template(
         "{error:word}[: {said:text}|: {detail:word}|]", plain="the scheduling loop failed"
     ),
     "not-known": Template(
-        "the journal did not answer[: {said:text}|: {detail:word}|]",
-        plain="the journal did not answer",
+        "the journal did not respond[: {said:text}|: {detail:word}|]",
+        plain="the journal did not respond",
     ),
 }

@@ -54,7 +54,9 @@ ATTEMPTS = {
     "supervisor-told": Template(
         "{said:text}", plain="the supervisor was stopped", shown="supervisor-stopped"
     ),
-    "supervisor-lost": Template("{said:text}", plain="the supervisor died; the outcome is unknown"),
+    "supervisor-lost": Template(
+        "{said:text}", plain="the supervisor process died; the outcome is unknown"
+    ),
     "silent": Template("{said:text}", plain="no heartbeat for too long", shown="no-heartbeat"),
     "out-of-memory": Template("{said:text}", plain="out of memory"),
     "no-command": Template("no command given"),
@@ -86,6 +88,6 @@ ATTEMPTS = {
         "{runtime:word} has no CDI spec for this node's GPUs: run "
         "`nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml`"
     ),
-    "no-team-user": Template("no user id left for {team:team}: see `tenfold up --team-uids`"),
+    "no-team-user": Template("no free UID for {team:team}: see `tenfold up --team-uids`"),
     "refused-by-chance": Template("rejected at random (simulated)"),
 }

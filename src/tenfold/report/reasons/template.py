@@ -19,8 +19,10 @@ IDENTIFYING: Mapping[str, type] = {
     "user": UserRef,
     "text": Text,
     "causes": Causes,
+    "steps": Causes,
 }
-"""Kinds whose values may be hidden from a reader; `jobs` is a list."""
+"""Kinds whose values may be hidden from a reader; `jobs` is a list, `steps` are
+causes that all apply."""
 OPEN: Mapping[str, type] = {
     "node": NodeRef,
     "nodes": NodeRef,

@@ -4,8 +4,8 @@ from tenfold.report.reasons.template import Template
 
 NEEDS = "needs [{gpus?:#GPU} on ]{nodes:#node}"
 HAD = (
-    "{with_room} of {alike:#node} fit[ ({away?} unavailable)][ ({in_window?} in a window)]"
-    "[; {ahead?:#job} ahead]"
+    "enough room on {with_room} of {alike:#node}[ ({away?} unavailable)]"
+    "[ ({in_window?} in a window)][; {ahead?:#job} ahead]"
 )
 QUOTA = "requests {asked:amount}; {team:team} holds {held:number} (quota {quota:number}"
 IN_ONE = {"required": "in one", "balanced": "split evenly by", "spread": "spread by"}
@@ -19,14 +19,15 @@ WAITING = {
     ),
     "room-scattered": Template(
         f"{NEEDS}[ {{how:word}} {{within:level}}]; {{free:#GPU}} free, but fragmented: {HAD}",
-        plain="enough GPUs are free, but fragmented over too many nodes",
+        plain="enough GPUs are free, but fragmented across too many nodes",
         how=IN_ONE,
         shown="fragmented",
     ),
     "wrong-domain": Template(
         f"{NEEDS} {{how:word}} {{within:level}}"
-        "[; in the best, {domain:name}, {domain_with_room} of {domain_nodes:#node} fit"
-        "|; {with_room} of {alike:#node} fit, but not in that layout]"
+        "[; the best one, {domain:name}, has enough room on {domain_with_room} of "
+        "{domain_nodes:#node}"
+        "|; enough room on {with_room} of {alike:#node}, but not in that layout]"
         "[; {ahead?:#job} ahead]",
         plain="free nodes are in the wrong domain",
         how=IN_ONE,
@@ -41,14 +42,15 @@ WAITING = {
     ),
     "others-first": Template(
         "capacity is free, but other jobs are ahead"
-        "[: {with_room} of {alike:#node} fit][ ({away?} unavailable)]"
+        "[: enough room on {with_room} of {alike:#node}][ ({away?} unavailable)]"
         "[; {ahead?:#job} ahead][; {freeing:word}]",
         freeing={"yes": "capacity is being freed for them"},
         shown="jobs-ahead",
     ),
     "held-back": Template(
         "capacity is free, but the policy does not start it yet"
-        "[: {with_room} of {alike:#node} fit][ ({away?} unavailable)][; {ahead?:#job} ahead]",
+        "[: enough room on {with_room} of {alike:#node}][ ({away?} unavailable)]"
+        "[; {ahead?:#job} ahead]",
         shown="held-by-policy",
     ),
     "kept-for-a-promise": Template(

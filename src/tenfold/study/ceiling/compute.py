@@ -55,7 +55,8 @@ def scale_up(design: Design) -> LayerCeiling:
         return name.unknown(NO_MODEL)
     if domain >= WIDE_DOMAIN_GPUS:
         return name.free(
-            "supposed", f"a domain of {domain} GPUs fits any common tensor parallelism"
+            "supposed",
+            f"a domain of {domain} GPUs is wide enough for any common tensor parallelism",
         )
     largest = grown(design, gpus_searched(design.target))
     plain = replace(largest, leaf_oversubscription=1.0, pod_oversubscription=1.0)

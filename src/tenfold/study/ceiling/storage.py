@@ -75,14 +75,14 @@ def _read(design: Design, tier: Tier) -> LayerCeiling:
     rates, streams = tier_rates(design, tier), np.asarray(streams_per_gpu(design))
     ceiling = int(readers_max(rates, each, streams))
     text = (
-        f"{tier.read_bandwidth / 1e9:,.0f} GB/s are enough for {ceiling:,} GPUs at "
+        f"{tier.read_bandwidth / 1e9:,.0f} GB/s is enough for {ceiling:,} GPUs at "
         f"{_rate_text(rate)} each"
     )
     if ceiling == 0:
         text = f"one GPU needs {_rate_text(rate)}, more than its streams get from {tier.id}"
         return name.binds(0, worst(grade, _axis(tier, "read_gb_per_s")), text)
     if ceiling > GPUS_RANKED_MAX:
-        text = f"{_rate_text(rate)} per GPU does not load {tier.id} at any size"
+        text = f"{_rate_text(rate)} per GPU does not saturate {tier.id} at any size"
         return name.free(worst(grade, _axis(tier, "read_gb_per_s")), text)
     crowded = ceiling * float(streams) > tier.streams
     if crowded:

@@ -181,7 +181,7 @@ def _option(
 def _sentence(request: TrainRequest, verdict: Verdict, options: list[Option]) -> str:
     best = options[0]
     if verdict == "neither":
-        return f"neither network nor GPUs speed up {request.job.model} at this size"
+        return f"neither network nor GPUs would speed up {request.job.model} at this size"
     other = next((one for one in options if one.verdict != best.verdict), None)
     more = "network" if verdict == "fabric" else "GPUs"
     against = "" if other is None else f", on `{other.name}` it gives {other.gain_per_cost:.2f}%"

@@ -59,7 +59,7 @@ def node_blast(design: Design) -> NodeBlast:
         sentence=(
             f"losing {what} takes out {count(node.gpus, 'GPU')} "
             f"({figures.share(node.gpu_share)} of the fleet) and stops every job on them; "
-            f"{node.gang_gpus_left:,} GPUs stay available"
+            f"{node.gang_gpus_left:,} GPUs remain for the largest job"
         ),
     )
 
@@ -109,7 +109,7 @@ def _option(design: Design, shape: NodeShape) -> VerticalOption:
     share = min(1.0, gpus * part.training_tflops / max(1.0, now * design.gpus_today))
     fits = None if power_kw is None else power_kw <= limit
     draws = "unknown power" if power_kw is None else f"{power_kw:.1f} of {limit:g} kW per rack"
-    over = " (too much)" if fits is False else ""
+    over = " (over the limit)" if fits is False else ""
     return VerticalOption(
         shape=shape.name,
         accelerator=part.name,

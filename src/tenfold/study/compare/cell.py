@@ -104,7 +104,7 @@ def run_cell(cell: Cell) -> CellResult:
 
 def lost_cell(cell: Cell, why: str) -> CellResult:
     """Return the result of a cell whose process or machine died."""
-    return _cell_result(cell, CellError(code="cell-lost", message=f"the run died: {why}"))
+    return _cell_result(cell, CellError(code="cell-lost", message=f"the run did not finish: {why}"))
 
 
 def _cell_result(cell: Cell, error: CellError | None) -> CellResult:

@@ -114,7 +114,7 @@ def speeds_of(
                 "run-teaches-nothing",
                 f"observed run {number} cannot be used: no speed from 1/8x to 8x of the profile "
                 f"explains its {' or '.join(f'`{name}`' for name in given)}",
-                "check its units; of a load that is met, give `ttft_s` or `tpot_s`",
+                "check its units; if the load was met, give `ttft_s` or `tpot_s`",
                 line=number,
             )
         groups.setdefault(one.group, []).append(float(np.exp(np.mean(np.log(found)))))

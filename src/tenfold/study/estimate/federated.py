@@ -286,7 +286,9 @@ def _assumptions(
     """Return the assumptions made, each with the option that overrides it."""
     lines: list[str] = []
     if question.coordinator is None:
-        lines.append(f"{coordinator} coordinates, having the most links (--coordinator)")
+        lines.append(
+            f"{coordinator} is the coordinator because it has the most links (--coordinator)"
+        )
     if question.weight_bits is None:
         lines.append(f"weights are sent in {DEFAULT_WEIGHT_BITS} bits (--weight-bits)")
     if not question.samples:
@@ -304,7 +306,7 @@ def _assumptions(
             f"{delay:g} ms (--wan-gbps, --wan-latency-ms)"
         )
     if question.average_s is None:
-        lines.append("averaging takes no time (--average-s)")
+        lines.append("averaging is assumed to take no time (--average-s)")
     estimated = [one for one in work if one.step_basis == "estimated"]
     if estimated:
         lines.append("local steps are estimated, not measured (--step-s SITE=SECONDS)")

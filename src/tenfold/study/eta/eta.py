@@ -93,9 +93,11 @@ def eta_of(
     # A simulation that was cut off says only that the wait is longer, not by how much.
     times = sorted(each.at_ms if each.started else 2 * each.at_ms - now_ms for each in runs)
     missed = sum(not each.started for each in runs)
-    basis = f"{RUNS} simulations with run times drawn from {len(fleet.history):,} finished jobs"
+    known = len(fleet.history)
+    source = f"from {known:,} finished jobs" if known else "assumed: no job has finished yet"
+    basis = f"{RUNS} simulations, run times {source}"
     if missed:
-        basis += f", {missed} of them cut off before it started"
+        basis += f"; {missed} of the simulations ended before the job started"
     basis += "; uncalibrated"
     found = Eta(p50_ms=Millis(times[RUNS // 2]), p90_ms=Millis(times[-1]), basis=basis)
     return _capped_by_reservation(fleet, job_id, now_ms, found)
@@ -117,7 +119,7 @@ def _capped_by_reservation(view: FleetView, job_id: JobId, now_ms: Millis, found
 def _basis_of(wait_log: WaitLog) -> str:
     """Return how many waits the forecast uses, and how often recent forecasts held."""
     if wait_log.known < MIN_WAITS:
-        return f"queued work only; uncalibrated: {wait_log.known} recorded waits are too few"
+        return f"from the queued work alone; uncalibrated: only {wait_log.known} recorded waits"
     basis = f"waits of similar jobs among the last {wait_log.known:,}"
     judged = len(wait_log.outcomes)
     if judged < MIN_JUDGED:

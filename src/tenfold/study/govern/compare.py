@@ -107,7 +107,7 @@ def run_mode(task: SharingTask) -> SharedRunDetail:
 
 def lost_run(task: SharingTask, why: str) -> SharedRunDetail:
     """Return the result for a run whose process died."""
-    error = CellError(code="cell-lost", message=f"the run was lost: {why}")
+    error = CellError(code="cell-lost", message=f"the run did not finish: {why}")
     return SharedRunDetail(run=_shared_run(task, error))
 
 

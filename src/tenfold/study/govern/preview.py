@@ -115,7 +115,7 @@ def run_policy(files: SimFiles) -> PolicyRun:
 
 def lost_run(files: SimFiles, why: str) -> PolicyRun:
     """Return the result for a run whose process died."""
-    error = CellError(code="cell-lost", message=f"the run was lost: {why}")
+    error = CellError(code="cell-lost", message=f"the run did not finish: {why}")
     return PolicyRun(policy=files.policy, error=error)
 
 
@@ -194,15 +194,14 @@ def _verdict(
     if before.whole is None or after.whole is None:
         return "no verdict: one of the runs failed"
     if not after.teams:
-        return "no teams to compare: the jobs name none"
+        return "no teams to compare: the jobs have no team"
     same = len(after.teams) - len(gains) - len(loses)
     parts = [
         f"{_named(gains)} {_verb(gains, 'gain')}" if gains else "no team gains",
         f"{_named(loses)} {_verb(loses, 'lose')}" if loses else "no team loses",
     ]
     if same:
-        sees = "sees" if same == 1 else "see"
-        parts.append(f"{same} of {len(after.teams)} teams {sees} no difference")
+        parts.append(f"no difference for {same} of {len(after.teams)} teams")
     text = f"by mean wait, {'; '.join(parts)}"
     more_unfinished = _unfinished(after.whole) - _unfinished(before.whole)
     if more_unfinished > 0:

@@ -73,7 +73,7 @@ def grow_inputs(files: GrowFiles) -> GrowInputs:
     if files.jobs is not None and files.mix:
         raise InputError(
             "jobs-and-mix",
-            "both `--jobs` and `--mix` are given, and only one workload can grow",
+            "`--jobs` and `--mix` are both given, but only one workload can be used",
             "leave out `--jobs` or `--mix`",
         )
     measured = () if files.measured is None else read_measured(files.measured)
@@ -115,7 +115,10 @@ def _work(files: GrowFiles, catalogue: Catalogue) -> GrowInputs:
         facts=files.facts,
     )
     work = generate_workload(request)
-    said = f"no job history: {MIX_DAYS:g} days drawn from mix `{files.mix}` at {work.load:.0%} load"
+    said = (
+        f"no job history: {MIX_DAYS:g} days generated from mix `{files.mix}` at "
+        f"{work.load:.0%} load"
+    )
     jobs = work.trace.jobs
     if policy.name == "governed":
         policy = replace(policy, govern=governance_of(policy, spec, catalogue))

@@ -34,10 +34,14 @@ def check_question(question: GrowQuestion) -> GrowQuestion:
     required = (*question.to, *(() if question.require is None else (question.require,)))
     wrong = next((factor for factor in required if not 1 <= factor <= FACTOR_MOST), None)
     if wrong is not None or not question.to:
-        said = "no growth factor given" if wrong is None else f"growth factor {wrong:g}"
+        said = (
+            "no growth factor given"
+            if wrong is None
+            else f"growth factor {wrong:g} is out of range (1 to {FACTOR_MOST:,g})"
+        )
         raise InputError(
             "factor-out-of-range",
-            f"{said}: factors go from 1 to {FACTOR_MOST:,g}",
+            said,
             "write factors as `--to 2,5,10`",
         )
     return question

@@ -32,6 +32,21 @@ TRIED = (1.0, *BELOW, DOUBLE, *ABOVE)
 BLOCK_LAYERS = 8
 """Layers come in blocks of this many, so that a deeper model divides as well as before."""
 
+_SENSITIVE_TO: dict[DriverName, str] = {
+    "model": "model size",
+    "data": "the number of tokens",
+    "concurrency": "concurrency",
+    "latency": "latency",
+    "cost": "the budget",
+}
+_NOT_SET: dict[DriverName, str] = {
+    "model": "no model set",
+    "data": "no deadline or budget set",
+    "concurrency": "no load set",
+    "latency": "no deadline set",
+    "cost": "no budget set",
+}
+
 
 class Requirement(Struct, frozen=True, kw_only=True):
     """What a demand needs: GPUs and a family of layouts, or why nothing fits."""
@@ -214,7 +229,7 @@ def _answer(
     base: Requirement, drivers: dict[DriverName, Raised | None], begun: OnDriver
 ) -> SensitivityAnswer:
     if base.misfit:
-        text = f"nothing fits even at today's demand: {base.misfit}"
+        text = f"no plan even at today's demand: {base.misfit}"
         return SensitivityAnswer(base=base, trigger=None, sentence=text, drivers=())
     rows: list[Driver] = []
     for name, raised in drivers.items():
@@ -223,9 +238,9 @@ def _answer(
     rows.sort(key=lambda row: (row.factor or float("inf"), SEVERITY.index(row.step)))
     first = rows[0] if rows[0].factor is not None else None
     text = (
-        f"no single driver changes the plan up to {ABOVE[-1]:g}x"
+        f"no single driver changes the plan, even at {ABOVE[-1]:g}x"
         if first is None
-        else f"{first.driver} changes the plan first: {first.sentence}"
+        else f"most sensitive to {_SENSITIVE_TO[first.driver]}: {first.sentence}"
     )
     return SensitivityAnswer(
         base=base,
@@ -244,7 +259,7 @@ def _driver(name: DriverName, raised: Raised | None, base: Requirement) -> Drive
             factor=None,
             step="none",
             at_double="none",
-            sentence="no limit given",
+            sentence=_NOT_SET[name],
         )
     doubled = raised(DOUBLE)
     at_double = _step(base, doubled)
@@ -289,10 +304,16 @@ def _step(base: Requirement, after: Requirement) -> StepName:
 def _words(
     name: DriverName, factor: float, step: StepName, base: Requirement, after: Requirement
 ) -> str:
-    less = name in ("latency", "cost")
-    raised = f"{1 / factor:.0%} of the allowed {name}" if less else f"{factor:g}x the {name}"
+    allowed = f"{1 / factor:.0%}"
+    changed = {
+        "model": f"a model {factor:g}x the size",
+        "data": f"{factor:g}x the tokens",
+        "concurrency": f"{factor:g}x the concurrency",
+        "latency": f"{allowed} of the allowed latency",
+        "cost": f"{allowed} of the budget",
+    }[name]
     if step == "nothing-fits":
-        return f"{raised} does not fit: {after.misfit}"
+        return f"with {changed}, there is no plan: {after.misfit}"
     if step == "gpus-double":
-        return f"{raised} needs {after.gpus:,} GPUs instead of {base.gpus:,}"
-    return f"{raised} moves the plan from {base.family} to {after.family}"
+        return f"with {changed}, the plan needs {after.gpus:,} GPUs instead of {base.gpus:,}"
+    return f"with {changed}, the plan changes from {base.family} to {after.family}"

@@ -60,7 +60,7 @@ def train_target(
     entry = resolve(catalogue, used, part.name)
     notes = list(entry.notes)
     if stack is None and used is not None:
-        notes = [f"no stack given: `{used}` assumed", *notes]
+        notes = [f"no stack given; assuming `{used}`", *notes]
     notes.extend(_unused(observed or [], entry.family, part.name, catalogue))
     preset = catalogue.failures.get(failures or DEFAULT_FAILURES)
     calibration = _calibration(catalogue, used, part.name, observed or [])

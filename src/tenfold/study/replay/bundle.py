@@ -103,7 +103,7 @@ def settings_of(bundle: Bundle) -> SimSettings:
     except msgspec.ValidationError as error:
         raise InputError(
             "wrong-line",
-            f"line 1: the settings of the bundle are wrong: {error}",
+            f"the settings of the bundle are wrong: {error}",
             "bundles are written by tenfold; do not edit them",
             file=bundle.file,
             line=1,
@@ -132,7 +132,7 @@ def _check_nodes(bundle: Bundle) -> None:
     if header.nodes_digest and nodes_digest(nodes_in(bundle)) != header.nodes_digest:
         raise InputError(
             "nodes-differ",
-            f"`{bundle.file}` has a header for other nodes than those it contains",
+            f"`{bundle.file}` lists other nodes in its header than in its events",
             "bundles are written by tenfold; do not edit them",
             file=bundle.file,
             line=1,
@@ -143,7 +143,7 @@ def _impossible_event(bundle: Bundle, found: InvalidRecord) -> InputError:
     number = bundle.line_of(found.place)
     return InputError(
         "impossible-fact",
-        f"line {number:,} is inconsistent: {found.sentence}",
+        f"inconsistent with earlier lines: {found.sentence}",
         "bundles are written by tenfold; do not edit them",
         file=bundle.file,
         line=number,

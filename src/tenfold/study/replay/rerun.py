@@ -89,7 +89,7 @@ def request_of(
     faults, still_down = faults_in(events)
     if still_down:
         notes.append(
-            f"{still_down:,} nodes were still down when the record ends: assumed back from then on"
+            f"{still_down:,} nodes were still down when the record ends: assumed up from then on"
         )
     notes += not_repeated_notes(events)
     unused = never_used(events)

@@ -32,7 +32,7 @@ class References:
             if name in names:
                 self.add(
                     "duplicate-name",
-                    f"duplicate {kind} name `{name}` (also entry {names[name] + 1})",
+                    f"{kind} {position + 1} and {kind} {names[name] + 1} are both named `{name}`",
                     "use a unique name",
                     (kind, position, "name"),
                 )
@@ -56,7 +56,9 @@ class References:
             self.add(
                 f"unknown-{table}",
                 f"unknown {table} `{name}`",
-                f"declared: {declared}" if declared else f"add a `[[{table}]]` named `{name}`",
+                f"declared {table}s: {declared}"
+                if declared
+                else f"add a `[[{table}]]` named `{name}`",
                 path,
             )
 

@@ -49,7 +49,8 @@ def read_alibaba_2020(tasks: Path, jobs: Path | None = None) -> JobTrace:
         )
     if jobs is None:
         notes.append(
-            "without `pai_job_table`, jobs are assumed submitted when their first task started"
+            "without `pai_job_table`, the submission time of a job is assumed to be the start of "
+            "its first task"
         )
     return trace_of(rows, notes, str(tasks))
 

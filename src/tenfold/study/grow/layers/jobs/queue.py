@@ -37,6 +37,6 @@ class Queue(SimulatedLayer):
 
 def _symptom(figures: RunFigures) -> str:
     if figures.wait_s_p90_gpu >= figures.wait_s_p90_worst:
-        return f"P90 wait {figures.wait_s_p90_gpu / 3_600:,.1f} h, by GPU time requested"
+        return f"P90 wait, weighted by requested GPU time: {figures.wait_s_p90_gpu / 3_600:,.1f} h"
     whose = figures.worst_class or "jobs"
     return f"P90 wait {figures.wait_s_p90_worst / 3_600:,.1f} h for {whose}"

@@ -60,9 +60,10 @@ class Spares(ComputedLayer):
             mean = down(factor)
             covered = f"{1 - shortfall_share(mean, spares):.1%}".replace(".0%", "%")
             verb = "covers" if spares == 1 else "cover"
+            required = f"{1 - most:.1%}".replace(".0%", "%")
             return (
-                f"{mean:,.1f} nodes down on average; "
-                f"{count(spares, 'spare')} {verb} them {covered} of the time"
+                f"{mean:,.1f} nodes down on average; {count(spares, 'spare')} {verb} them "
+                f"{covered} of the time ({required} required)"
             )
 
         def relieve(multiple: float) -> list[Relief]:
