@@ -36,6 +36,7 @@ PLANTED: dict[str, Value] = {
     "user": UserRef(f"user-of-{SECRET}", BLUE),
     "text": Text(f"words of {SECRET}"),
     "causes": Causes((FAILED, Reason("gave-way", sentence=f"for {SECRET}"))),
+    "steps": Causes((FAILED, Reason("gave-way", sentence=f"for {SECRET}"))),
     "node": NODE,
     "nodes": (NODE,),
     "amount": Amount(1_000, "any"),

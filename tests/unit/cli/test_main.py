@@ -139,7 +139,7 @@ def test_domains_are_listed_and_filtered(run, file: Path):
     status, out, _ = run("fleet", "domains", file, "--kind", "rack", "--json")
     assert status == 0
     assert {row["kind"] for row in json.loads(out)["domains"]} == {"rack"}
-    assert "gang left" in run("fleet", "domains", file)[1]
+    assert "max job" in run("fleet", "domains", file)[1]
 
 
 def test_facts_are_listed_shown_and_checked(run, tmp_path: Path):

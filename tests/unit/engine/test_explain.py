@@ -69,7 +69,9 @@ def test_a_job_says_what_it_waited_for_and_who_made_room():
     jobs = [job("first", 32), job("second", 8, at_s=10, seq=1)]
     told = story(request("fifo", jobs=jobs, faults=[]), "second")
     assert codes(told) == ["submitted", "waited", "start-ordered", "started", "ended"]
-    assert "needs 8 GPUs on 1 node; 0 GPUs free, 0 of 4 nodes fit" in render(told.stages[1].why)
+    assert "needs 8 GPUs on 1 node; 0 GPUs free, enough room on 0 of 4 nodes" in render(
+        told.stages[1].why
+    )
     assert render(told.stages[2].why) == "capacity was freed when job `first` ended"
     assert told.waited_ms == 590 * SECOND
 
@@ -180,7 +182,9 @@ def test_a_gang_that_must_share_a_rack_is_told_so_by_the_policy_that_heeds_it():
     fleet.apply(ActionOrdered(Millis(0), StartJob(JobId("far"), (Slot(NodeId("n3"), 8),))))
     governed = obstacle_of(fleet, gang, Millis(0), placing_decider(Policy(name="governed")))
     assert governed.reason.code == "wrong-domain"
-    said = "needs 16 GPUs on 2 nodes in one rack; in the best, `r`, 1 of 2 nodes fit"
+    said = (
+        "needs 16 GPUs on 2 nodes in one rack; the best one, `r`, has enough room on 1 of 2 nodes"
+    )
     assert render(governed.reason) == said
     plain = obstacle_of(fleet, gang, Millis(0), placing_decider(Policy(name="fifo")))
     assert plain.reason.code == "others-first"
@@ -198,7 +202,8 @@ def test_racks_that_cannot_feed_a_job_are_told_from_nodes_that_are_full():
     found = obstacle_of(fleet, second, Millis(0), placing_decider(Policy(name="governed")))
     assert found.reason.code == "rack-power"
     assert (
-        render(found.reason) == "needs 8 GPUs on 1 node; rack power limit reached: 0 of 2 nodes fit"
+        render(found.reason)
+        == "needs 8 GPUs on 1 node; rack power limit reached: enough room on 0 of 2 nodes"
     )
 
 

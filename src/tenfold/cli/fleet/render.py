@@ -229,8 +229,8 @@ def domains_table(rows: Sequence[Blast], most: int) -> Group:
         ">GPUs",
         ">share",
         ">PFLOP/s",
-        ">largest job left",
-        "other impact",
+        ">max job",
+        "other loss",
     ]
     grid = table("", columns, lines)
     hidden = sum(number - most for number in printed.values() if number > most)

@@ -163,5 +163,4 @@ class _Table:
             "wrong-value": "write seconds, such as 0.52",
             "mixed-runs": "put each run in its own file",
         }
-        text = f"line {line}: {message}"
-        return InputError(code, text, hints[code], file=self.file, line=line, field=field)
+        return InputError(code, message, hints[code], file=self.file, line=line, field=field)

@@ -269,4 +269,4 @@ def _cut_short(file: str, number: int) -> InputError:
 
 def _fault(code: str, said: str, file: str, number: int) -> InputError:
     hint = "bundles are written by tenfold; do not edit them"
-    return InputError(code, f"line {number:,}: {said}", hint, file=file, line=number)
+    return InputError(code, said, hint, file=file, line=number)

@@ -50,7 +50,7 @@ def test_three_shops_take_the_links_of_the_fleet_file(ask):
 def test_text_has_the_round_its_sites_and_what_was_assumed(ask):
     status, out, _ = ask(EDGE, *SHOPS, *SMALL, "--quorum", "2")
     assert status == 0
-    assert "it closes at 2 of 3 answers" in out
+    assert "it completes after 2 of 3 site updates" in out
     assert "compression" in out
     assert "assumed:" in out
 

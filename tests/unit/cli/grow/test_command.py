@@ -127,7 +127,7 @@ def test_a_mix_stands_in_for_a_history(run, fleet: Path):
         "grow", fleet, "--axis", "jobs", "--mix", "research", "--load", 0.2, "--to", "1.2"
     )
     assert status == 0
-    assert "no job history: 14 days drawn from mix `research`" in out
+    assert "no job history: 14 days generated from mix `research`" in out
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def test_seven_billion_on_80_gb_is_plain_data_parallelism_and_says_why(plan):
     assert "data-wins" in codes(planned)
     assert "tensor-slower" in codes(planned)
     won = next(one for one in answer_of(planned).why if one.code == "data-wins")
-    assert "the whole model fits on one GPU" in render(won)
+    assert "without model parallelism, each GPU uses" in render(won)
 
 
 def test_175_billion_takes_tensor_and_pipeline_parallelism(plan):

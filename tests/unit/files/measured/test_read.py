@@ -117,7 +117,6 @@ def test_steps_as_a_table(tmp_path: Path):
 def test_a_faulty_line_is_named(tmp_path: Path, text: str, code: str, line: int):
     error = fault(tmp_path, "a.jsonl", text)
     assert (error.code, error.line) == (code, line)
-    assert f"line {line}" in error.message
 
 
 def test_faulty_tables_are_named(tmp_path: Path):

@@ -71,8 +71,8 @@ def test_blank_lines_are_passed_over(tmp_path: Path):
         ("a,b,,,1,1,u", 2, "factor", "`factor` expects a number above 0, got nothing"),
         ("a,b,,1,1,0,u", 2, "limit", "`limit` expects a number above 0, got `0`"),
         ("a,b,,1,1,nan,u", 2, "limit", "`limit` expects a number above 0, got `nan`"),
-        ("a,,,1,1,1,u", 2, "resource", "`resource` expects a text of 1 to 200 characters"),
-        ("a,b,,1,1,1,u\na,b,,2,2,1,v", 3, "unit", "`b` is given in `u` and in `v`"),
+        ("a,,,1,1,1,u", 2, "resource", "`resource` expects a string of 1 to 200 characters"),
+        ("a,b,,1,1,1,u\na,b,,2,2,1,v", 3, "unit", "`b` has two units: `u` and `v`"),
     ],
 )
 def test_a_faulty_cell_is_named_with_file_line_and_field(tmp_path: Path, row, line, field, says):

@@ -209,5 +209,5 @@ def test_rules_under_another_policy_are_checked_and_not_obeyed(tmp_path: Path):
     path = written(tmp_path, 'name = "fair"\n' + TEAM)
     assert read_policy(path).govern is None
     written(tmp_path, 'name = "fair"\n' + TEAM + TEAM)
-    with pytest.raises(InvalidFile, match="duplicate team"):
+    with pytest.raises(InvalidFile, match="team 2 and team 1 have the same id"):
         read_policy(path)

@@ -139,7 +139,7 @@ def test_an_elastic_job_asks_for_whole_gpus_within_its_bounds_and_for_nothing_el
     assert found[0][2] == "`least_gpus` is 9, more than `gpus` (8)"
     assert found[3][2] == "a job with 0.5 GPUs cannot be elastic"
     assert found[4][2] == "an elastic job cannot request `cpus`"
-    assert "nodes of 4 do not add up to it" in found[6][2]
+    assert "which nodes of 4 GPUs cannot provide" in found[6][2]
 
 
 def test_jobs_come_after_jobs_of_the_table_and_never_in_a_circle(tmp_path: Path):

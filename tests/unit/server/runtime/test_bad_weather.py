@@ -136,7 +136,7 @@ def test_readiness_tells_of_a_write_that_waits_and_of_its_end(runtime: Runtime, 
     assert told is not None
     assert (told.code, render(told)) == (
         "journal-waits",
-        "the journal has not answered for 10 s",
+        "the journal has not responded for 10 s",
     )
     answer = member.get("/readyz")
     assert (answer.status_code, answer.json()["code"]) == (503, "journal-waits")

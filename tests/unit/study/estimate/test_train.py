@@ -88,7 +88,7 @@ def test_an_unknown_stack_gets_the_default_profile_and_a_note():
     said = answer(stack="our own trainer")
     assert said.notes == ("unknown stack `our own trainer`: default profile used",)
     assert said.step_s > 0
-    assert answer(stack=None).notes == ("no stack given: default profile used",)
+    assert answer(stack=None).notes == ("no stack given; using the default profile",)
 
 
 def test_the_breakdown_sums_to_the_step():

@@ -57,7 +57,7 @@ def test_who_waits_less_gains_and_who_waits_more_loses(files: SimFiles):
 def test_the_same_policy_changes_nothing(files: SimFiles):
     answer = previewed(files, "fifo", "fifo")
     assert (answer.gains, answer.loses) == ((), ())
-    assert "no team gains; no team loses; 2 of 2 teams see no difference" in answer.verdict
+    assert "no team gains; no team loses; no difference for 2 of 2 teams" in answer.verdict
 
 
 def test_shares_add_up_and_waits_are_those_of_the_jobs(files: SimFiles):
@@ -99,7 +99,7 @@ def test_the_command_shows_teams_the_whole_and_a_verdict(run, files: SimFiles):
     words = ("preview", "sjf", "--against", "fifo", "--fleet", files.fleet, "--jobs", files.jobs)
     status, out, err = run(*words, "--workers", 1)
     assert (status, err) == (0, "")
-    for part in ("long", "short", "fairness over teams (Jain)", "GPUs allocated", "By mean wait"):
+    for part in ("long", "short", "fairness across teams (Jain)", "GPUs allocated", "By mean wait"):
         assert part in out
     status, out, _ = run(*words, "--workers", 1, "--json")
     answer = json.loads(out)
@@ -152,7 +152,7 @@ def test_show_prints_the_tree_and_the_sum_against_the_fleet(run, files: SimFiles
     assert status == 0
     assert "\n  short " in out, "a team stands under its parent"
     assert "8 H100-80G-SXM" in out
-    assert "fleet  left" in out
+    assert "fleet  unassigned" in out
     status, out, _ = run("show", path, "--json")
     answer = json.loads(out)
     assert [team["depth"] for team in answer["teams"]] == [0, 1]

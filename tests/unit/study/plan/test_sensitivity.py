@@ -72,7 +72,7 @@ def test_concurrent_runs_that_share_the_fleet_trigger_first(demand):
     assert alone.base.gpus == 64
     assert alone.trigger == "concurrency"
     assert row(alone, "concurrency").at_double == "nothing-fits"
-    assert "changes the plan first" in alone.sentence
+    assert "most sensitive to" in alone.sentence
 
 
 def test_a_halved_budget_is_named_as_cost(demand):
@@ -90,7 +90,7 @@ def test_both_limits_hold_at_once(demand):
     assert row(answer, "cost").at_double == "nothing-fits"
     broke = train_sensitivity(limited(limits, budget_usd=10.0), target)
     assert broke.trigger is None
-    assert "nothing fits even at today's demand" in broke.sentence
+    assert "no plan even at today's demand" in broke.sentence
 
 
 def test_a_service_names_load_objective_and_budget(demand):

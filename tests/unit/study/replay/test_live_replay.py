@@ -286,7 +286,8 @@ def test_the_state_folder_is_replayed_where_nothing_is_named(
     monkeypatch.setenv("TENFOLD_HOME", str(path.parent))
     assert main(["replay"]) == 0
     assert (
-        "2 orders match the recording; the final fleet state is the same" in capsys.readouterr().out
+        "all 2 actions match the recording; the final fleet state is the same"
+        in capsys.readouterr().out
     )
     assert main(["replay", "--explain", "job-4"]) == 0
     assert "submitted" in capsys.readouterr().out

@@ -91,7 +91,9 @@ def test_too_few_free_gpus_are_counted_and_their_holders_named():
     fleet = held(nodes(2), (asked("a", 8), "n0", 8), (asked("bb", 5, team="blue"), "n1", 5))
     found = answer(fleet, asked("wide", 8))
     assert found.reason.code == "too-few-free"
-    assert render(found.reason) == ("needs 8 GPUs on 1 node; 3 GPUs free, 0 of 2 nodes fit")
+    assert render(found.reason) == (
+        "needs 8 GPUs on 1 node; 3 GPUs free, enough room on 0 of 2 nodes"
+    )
     assert [(one.team, one.gpus_milli) for one in found.holders.teams] == [
         ("red", 8_000),
         ("blue", 5_000),
@@ -117,7 +119,8 @@ def test_the_best_rack_is_named_where_all_must_stand_in_one():
     found = answer(fleet, asked("gang", 24, per_node=8, where=together("rack")))
     assert found.reason.code == "wrong-domain"
     assert render(found.reason) == (
-        "needs 24 GPUs on 3 nodes in one rack; in the best, `rack-1`, 2 of 3 nodes fit"
+        "needs 24 GPUs on 3 nodes in one rack; the best one, `rack-1`, has enough room on 2 of "
+        "3 nodes"
     )
     assert found.cheapest is not None
     assert found.cheapest.change == RequestChange(how="preferred")
