@@ -114,7 +114,7 @@ def show_diff(diff: ReplayDiff, before: str, after: str) -> None:
 def _figures_table(one: Figures, other: Figures, before: str, after: str) -> Table:
     rows = [
         ["finished", f"{one.finished:,}", f"{other.finished:,}"],
-        ["refused", f"{one.refused:,}", f"{other.refused:,}"],
+        ["rejected", f"{one.refused:,}", f"{other.refused:,}"],
         ["mean job completion time", hours(one.avg_jct_s), hours(other.avg_jct_s)],
         ["mean wait", hours(one.avg_wait_s), hours(other.avg_wait_s)],
         ["makespan", hours(one.makespan_s), hours(other.makespan_s)],
