@@ -49,7 +49,7 @@ def test_an_address_that_cannot_be_opened_is_told_why(tmp_path: Path):
     (tmp_path / "text.db").write_text("this is not a database, and long enough to be told so" * 9)
     found = refused(tmp_path / "text.db")
     assert found.code == "journal-unreachable"
-    assert "not a database" in found.message
+    assert "not a journal or a recorded run" in found.message
 
 
 def test_a_password_is_not_said_aloud():
