@@ -41,7 +41,7 @@ app.command(
     name="grow",
     help="""Find out what breaks first at 2x, 5x and 10x.
 
-    The output also shows how to fix each limit, and what breaks next. Values of --axis: jobs
+    The output also shows how to raise each limit, and what breaks next. Values of --axis: jobs
     (arrival rate), job-size (GPUs per job), data (bytes stored, read and written), traffic
     (requests), teams (more teams like today's, with their jobs), nodes (more nodes and jobs on
     today's sites, switches and storage), all (nodes, data, traffic and teams).

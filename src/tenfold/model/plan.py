@@ -48,20 +48,26 @@ class TrainingJob(Struct, frozen=True, kw_only=True):
     precision: Annotated[
         Precision, Meta(description="Precision of matrix multiplies (default: bf16)")
     ] = "bf16"
-    tp: Annotated[Degree, Meta(description="Tensor parallelism (default: searched)")] | None = None
-    pp: Annotated[Degree, Meta(description="Pipeline parallelism (default: searched)")] | None = (
+    tp: Annotated[Degree, Meta(description="Tensor parallelism (default: best found)")] | None = (
         None
     )
-    cp: Annotated[Degree, Meta(description="Context parallelism (default: searched)")] | None = None
-    ep: Annotated[Degree, Meta(description="Expert parallelism (default: searched)")] | None = None
+    pp: Annotated[Degree, Meta(description="Pipeline parallelism (default: best found)")] | None = (
+        None
+    )
+    cp: Annotated[Degree, Meta(description="Context parallelism (default: best found)")] | None = (
+        None
+    )
+    ep: Annotated[Degree, Meta(description="Expert parallelism (default: best found)")] | None = (
+        None
+    )
     micro_batch: (
-        Annotated[Degree, Meta(description="Micro-batch size (default: searched)")] | None
+        Annotated[Degree, Meta(description="Micro-batch size (default: best found)")] | None
     ) = None
     shard: Annotated[
-        Shard | None, Meta(description="Data-parallel sharding (default: searched)")
+        Shard | None, Meta(description="Data-parallel sharding (default: best found)")
     ] = None
     recompute: Annotated[
-        Recompute | None, Meta(description="Activation recomputation (default: searched)")
+        Recompute | None, Meta(description="Activation recomputation (default: best found)")
     ] = None
 
 

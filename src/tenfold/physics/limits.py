@@ -263,8 +263,8 @@ def _teams(spec: FleetSpec) -> Iterator[Finding]:
             if granted.get(accelerator, 0) > have.get(accelerator, 0):
                 yield _warning(
                     "quota-over-fleet",
-                    f"team quotas add up to {granted[accelerator]:,} {accelerator} with that of "
-                    f"`{team.id}`; the fleet has {have.get(accelerator, 0):,}",
+                    f"team quotas, including `{team.id}`, add up to {granted[accelerator]:,} "
+                    f"{accelerator}; the fleet has {have.get(accelerator, 0):,}",
                     "lower `quota_gpus` so that the total fits the fleet",
                     ("team", place, "quota_gpus"),
                 )

@@ -56,7 +56,7 @@ def train(
 ) -> None:
     """Estimate the time and memory of training steps, with a time breakdown.
 
-    Prints one JSON object per row, in order. Exits with status 1 if a row is impossible.
+    Prints one JSON object per row, in order. Exits with status 1 if a configuration cannot run.
     """
     configs = _read(rows, TrainRow)
     observed = [] if calibrate is None else read_json_lines(calibrate, TrainRow)
@@ -78,7 +78,7 @@ def serve(
 ) -> None:
     """Estimate tokens per second, TTFT, TPOT and memory of serving configurations.
 
-    Prints one JSON object per row, in order. Exits with status 1 if a row is impossible.
+    Prints one JSON object per row, in order. Exits with status 1 if a configuration cannot run.
     """
     configs = _read(rows, ServeRow)
     observed = [] if calibrate is None else read_json_lines(calibrate, ServeRow)

@@ -32,7 +32,7 @@ Load = Annotated[
     ),
 ]
 RanUnder = Annotated[
-    str, Parameter(help="Policy that the history ran under, or a slurm.conf (default: tenfold)")
+    str, Parameter(help="Policy that the jobs ran under, or a slurm.conf (default: tenfold)")
 ]
 Profiles = Annotated[
     Path | None,

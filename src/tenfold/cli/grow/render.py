@@ -53,7 +53,7 @@ def show_grow(answer: GrowAnswer, question: GrowQuestion) -> None:
     others = _others(answer)
     broken = [row for row in others if row.status == "breaks"]
     if broken:
-        title = "Other layers, without any fix"
+        title = "Other layers, before any fix"
         show(_table(title, LAYERS, [_layer(row) for row in broken]), "")
     free = _free(answer)
     if free:

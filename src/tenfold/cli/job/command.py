@@ -116,7 +116,9 @@ def list_command(
     at: At = None,
     since: Annotated[
         str | None,
-        Parameter(help="Only jobs submitted in the last 90m, 12h or 3d, or since an ISO 8601 time"),
+        Parameter(
+            help="Only jobs submitted since: a duration such as 90m or 3d, or an ISO 8601 time"
+        ),
     ] = None,
     array: Annotated[str | None, Parameter(help="Only members of this array")] = None,
     idle: Annotated[bool, Parameter(negative="", help="Only jobs whose GPUs are idle")] = False,
@@ -159,7 +161,7 @@ def logs_command(
     follow: Annotated[
         bool, Parameter(negative="", help="Keep streaming until the job ends")
     ] = False,
-    member: Annotated[int, Parameter(help="Gang member to read, counted from 0 (default: 0)")] = 0,
+    member: Annotated[int, Parameter(help="Process whose log to print, from 0 (default: 0)")] = 0,
     attempt: Annotated[int | None, Parameter(help="Attempt to read (default: the latest)")] = None,
     tail: Annotated[int | None, Parameter(help="Print only this many bytes from the end")] = None,
 ) -> None:

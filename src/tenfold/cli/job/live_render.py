@@ -73,7 +73,7 @@ def show_jobs(jobs: Sequence[Job], whole: Job | None = None) -> None:
 
 def show_job(job: Job) -> None:
     """Print one job with its attempts."""
-    show(f"`{job.id}` of team `{job.team}`: {job.state}")
+    show(f"`{job.id}` (team `{job.team}`): {job.state}")
     show(f"reason: {job.reason.sentence} [{job.reason.code}]")
     if job.use:
         show(f"usage: {used(job.use)}")
@@ -120,7 +120,7 @@ def _show_why(answer: Why) -> None:
         show(f"reason: {answer.reason.sentence} [{answer.reason.code}]")
         return
     team = answer.why.get("team")
-    show(f"`{answer.id}` of team `{team}`: pending" if team else f"`{answer.id}`: pending")
+    show(f"`{answer.id}` (team `{team}`): pending" if team else f"`{answer.id}`: pending")
     _show_waiting(answer.why, answer.reason)
     if answer.eta is not None:
         show(f"expected start: {_eta(answer.eta)}")

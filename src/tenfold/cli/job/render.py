@@ -78,7 +78,7 @@ def show_answer(answer: Answer) -> None:
         return
     story = answer.story
     waited = f" for {duration_text(story.waited_ms)}" if story else ""
-    team = f" of team `{answer.why.team}`" if answer.why.team else ""
+    team = f" (team `{answer.why.team}`)" if answer.why.team else ""
     show(f"`{answer.job_id}`{team}: pending{waited}")
     stops = [one for one in (story.stages if story else ()) if one.code == "stop-ordered"]
     if stops:

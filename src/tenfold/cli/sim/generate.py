@@ -22,7 +22,7 @@ Days = Annotated[
 Loads = Annotated[
     list[float] | None,
     Parameter(
-        help="Requested GPU time as a share of the fleet's; repeat to set one per "
+        help="Requested GPU time as a fraction of the fleet's GPU time; repeat to set one per "
         "--mix (default: 0.9)",
         negative="",
         validator=validators.Number(gt=0, lte=100),

@@ -28,9 +28,7 @@ class GridOptions:
     ] = None
     shift: Annotated[
         ShiftBy | None,
-        Parameter(
-            help="Delay jobs that have a deadline to hours with less CO2 or a lower power price"
-        ),
+        Parameter(help="Hold jobs with a deadline until CO2 intensity or the power price is lower"),
     ] = None
     shift_slack: Annotated[
         float | None,

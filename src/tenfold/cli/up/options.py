@@ -20,7 +20,9 @@ KeepDays = Annotated[
 KeepLogsDays = Annotated[float, Parameter(help="Days to keep the logs of ended jobs (default: 14)")]
 KeepLogsGib = Annotated[
     float,
-    Parameter(help="GiB of logs of ended jobs to keep; the oldest are deleted first (default: 20)"),
+    Parameter(
+        help="Maximum size of finished jobs' logs, in GiB; oldest deleted first (default: 20)"
+    ),
 ]
 BlameShare = Annotated[
     float,

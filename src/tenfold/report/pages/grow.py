@@ -69,7 +69,7 @@ def grow_report(grown: GrowPage) -> str:
         sections.append(Section("Cost and order dates", _orders(grown)))
     sections += [
         Section("Charts", _charts(grown)),
-        Section("All layers, without any fix", _table(grown.layers)),
+        Section("All layers, before any fix", _table(grown.layers)),
     ]
     if grown.unknown:
         said = prose_html("Layers with missing inputs are not ranked, and may break first.")

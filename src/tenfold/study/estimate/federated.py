@@ -34,7 +34,7 @@ Delay = Annotated[float, Meta(ge=0, le=10**6)]
 class FederatedQuestion(Struct, frozen=True, kw_only=True):
     """The options of `estimate federated`; None is assumed or estimated."""
 
-    local_steps: Annotated[Count, Meta(description="Local steps per site and round")]
+    local_steps: Annotated[Count, Meta(description="Local steps per site per round")]
     model: Annotated[str | None, Meta(description="Model name from the facts")] = None
     params: Annotated[
         float | None,
@@ -52,7 +52,7 @@ class FederatedQuestion(Struct, frozen=True, kw_only=True):
         Meta(description="Site that averages the models (default: the one with the most links)"),
     ] = None
     seq: Annotated[Count, Meta(description="Sequence length in tokens")] | None = None
-    batch: Annotated[Count, Meta(description="Sequences per local step and site")] | None = None
+    batch: Annotated[Count, Meta(description="Sequences per local step at each site")] | None = None
     precision: Annotated[
         Precision | None, Meta(description="Precision of local steps (default: bf16)")
     ] = None

@@ -72,7 +72,7 @@ def test_a_job_is_shown_with_the_keys_of_the_contract(tmp_path: Path, capsys: Pr
     assert shown["reason"] == {"code": "completed", "sentence": "completed"}
     listed = json.loads(said(capsys, "job", "list", "--state", "succeeded", "--json"))
     assert shown in listed
-    assert f"`{job_id}` of team `admin`: succeeded" in said(capsys, "job", "show", job_id)
+    assert f"`{job_id}` (team `admin`): succeeded" in said(capsys, "job", "show", job_id)
     assert job_id in said(capsys, "job", "list", "--team", "admin")
     assert said(capsys, "job", "list", "--team", "nobody") == "0 jobs\n"
 

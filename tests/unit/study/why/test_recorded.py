@@ -67,7 +67,7 @@ def test_a_waiting_job_is_told_why_under_any_policy(run: Path, capsys: pytest.Ca
     assert found["why"]["reason"]["code"] == "too-few-free"
     assert found["why"]["holders"]["jobs"][0]["job_id"] == "pretrain"
     text = said(capsys, *words, "--quick")
-    assert "`wide` of team `language`: pending for 40 min" in text
+    assert "`wide` (team `language`): pending for 40 min" in text
     assert "reason: needs 16 GPUs on 2 nodes" in text
     assert "GPUs held: `language` 18, `vision` 12" in text
 
