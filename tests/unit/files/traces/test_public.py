@@ -178,7 +178,7 @@ def test_pai_tasks_add_up_to_jobs(tmp_path: Path):
     assert (second.shape.milli, second.submitted_ms) == (250, 30_000)
     assert trace.statuses == {"j1": "completed", "j2": "failed"}
     assert read_trace([jobs, tasks]).jobs == trace.jobs
-    assert "when their first task started" in read_trace(tasks).notes[-1]
+    assert "the start of its first task" in read_trace(tasks).notes[-1]
 
 
 def test_openb_pods_may_share_a_gpu(tmp_path: Path):
