@@ -28,7 +28,7 @@ class PolicyTimeline:
     """Gives the decider of each cycle of a record; each span has a new one."""
 
     def __init__(self, spans: Sequence[PolicySpan], make: Callable[[Policy], Decider]) -> None:
-        assert spans, "somebody decided"
+        assert spans, "a record has at least one policy"
         self._spans = spans
         self._cycles = [each.first_cycle for each in spans]
         self._events = [each.first_event for each in spans]

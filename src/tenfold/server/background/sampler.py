@@ -1,7 +1,7 @@
 """Sample the usage of jobs and report idle ones to the loop, in its own thread.
 
-Whether a job is idle is recorded in the journal, and every sample is compared with that. So a
-restarted loop is told again, and this thread only has to remember since when usage is low.
+The journal records which jobs are idle, and every sample is compared with it. A restarted loop
+therefore receives the report again, and this thread only keeps the time since usage has been low.
 """
 
 import logging
