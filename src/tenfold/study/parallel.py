@@ -69,7 +69,7 @@ def _pooled(work: Callable[[T], R], tasks: dict[int, T], workers: int) -> Iterat
             except BrokenProcessPool:
                 continue
     except BrokenProcessPool:
-        return  # It broke before all tasks were handed in.
+        return  # It broke before all tasks were submitted.
     except BaseException:
         # Interrupted: do not wait for simulations that no one will read.
         pool.shutdown(wait=False, cancel_futures=True)
