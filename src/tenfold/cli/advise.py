@@ -8,6 +8,7 @@ from cyclopts import App, Parameter, validators
 from msgspec.structs import replace
 from rich.text import Text
 
+from tenfold.cli.arguments import Facts, Json
 from tenfold.cli.options import options_from
 from tenfold.cli.output import print_json, show, table
 from tenfold.compose.fleet import OpenFleet, open_fleet
@@ -52,10 +53,6 @@ FabricShare = Annotated[
         help="Network cost per GPU as a share of the GPU price (default: 0.15)", validator=POSITIVE
     ),
 ]
-Facts = Annotated[
-    Path | None, Parameter(help="Folder with your own facts, which override the shipped ones")
-]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 @app.default

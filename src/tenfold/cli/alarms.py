@@ -7,6 +7,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from tenfold.cli.arguments import Force
 from tenfold.cli.output import print_json
 from tenfold.model.errors import InputError
 from tenfold.report.alarm_rules import Thresholds, alarms, rules_text
@@ -84,7 +85,7 @@ DEFAULT_THRESHOLDS = ThresholdOptions()
 def rules_command(
     *,
     out: Annotated[Path | None, Parameter(help="Output file (default: standard output)")] = None,
-    force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file")] = False,
+    force: Force = False,
     budget: Annotated[
         list[str] | None,
         Parameter(negative="", help="GPU-hour budget of a team, as TEAM=HOURS; repeatable"),

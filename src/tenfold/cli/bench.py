@@ -4,6 +4,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from tenfold.cli.arguments import Json
 from tenfold.cli.output import print_json, show, table
 from tenfold.study.bench.figures import Bench, Figure
 
@@ -17,7 +18,6 @@ Restart = Annotated[
     bool,
     Parameter(negative="", help="Restart preempted jobs from the beginning, as Kueue's test does"),
 ]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 @app.command(name="kueue-baseline")

@@ -50,7 +50,7 @@ app.command(
 app.command(
     "tenfold.cli.facts.command:app",
     name="facts",
-    help="List and check facts about hardware, prices and models.",
+    help="List and check built-in data about hardware, prices and models.",
 )
 app.command(
     "tenfold.cli.estimate.command:app",

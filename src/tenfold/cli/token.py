@@ -5,6 +5,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from tenfold.cli.arguments import Json
 from tenfold.cli.job.live_render import show_tokens
 from tenfold.cli.output import print_json, show
 from tenfold.client.client import Client
@@ -16,8 +17,6 @@ app = App(
     help_format="plaintext",
     default_parameter=Parameter(show_default=False),
 )
-
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 @app.command(name="create")

@@ -20,7 +20,8 @@ from tenfold.physics.limits import lint
 UNUSED_FACTS = ("stacks", "corrections", "engines", "workloads")
 """What neither a simulation nor a control plane looks up."""
 OwnFacts = Annotated[
-    Path | None, Meta(description="Folder with your own facts, which override the shipped ones")
+    Path | None,
+    Meta(description="Folder with data that overrides the built-in hardware, prices and models"),
 ]
 """Which facts a question is answered with."""
 

@@ -11,7 +11,7 @@ Shard = Literal["none", "zero1", "zero2", "zero3"]
 Recompute = Literal["none", "selective", "full"]
 
 
-Model = Annotated[str, Meta(description="Model name from the facts, or path to its config.json")]
+Model = Annotated[str, Meta(description="Name of a known model, or path to its config.json")]
 Degree = Annotated[int, Meta(ge=1)]
 Tokens = Annotated[int, Meta(ge=1)]
 Positive = Annotated[float, Meta(gt=0, le=1e9)]

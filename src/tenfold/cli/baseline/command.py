@@ -5,6 +5,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter, validators
 
+from tenfold.cli.arguments import Json
 from tenfold.cli.baseline.render import (
     baseline_row,
     check_json,
@@ -44,7 +45,6 @@ Skip = Annotated[
         validator=validators.Number(gte=0),
     ),
 ]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 USUAL_STORE = Path("baselines.json")
 USUAL_RULE = AlarmRule()
 

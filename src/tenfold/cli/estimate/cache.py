@@ -8,6 +8,7 @@ from cyclopts import Parameter, validators
 from msgspec.structs import replace
 from rich.text import Text
 
+from tenfold.cli.arguments import Json
 from tenfold.cli.options import options_from
 from tenfold.cli.output import print_json, show, table
 from tenfold.files.core.json_lines import read_json_lines
@@ -25,8 +26,6 @@ PREFIXES = validators.Number(gte=1, lte=1_000_000)
 ZIPF = validators.Number(gte=0, lte=10)
 DEFAULT_ZIPF = 0.8
 """Breslau et al. (INFOCOM 1999) found 0.64 to 0.83 for web pages; for prompts an assumption."""
-
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import Annotated, TypeVar
 import msgspec
 from cyclopts import App, Parameter
 
+from tenfold.cli.arguments import Facts
 from tenfold.cli.errors import Exit
 from tenfold.cli.estimate.cache import cache_command
 from tenfold.cli.estimate.federated import federated_command
@@ -37,9 +38,6 @@ Rows = Annotated[
         allow_leading_hyphen=True,
         help="Configurations as JSON Lines (- for standard input)",
     ),
-]
-Facts = Annotated[
-    Path | None, Parameter(help="Folder with your own facts, which override the shipped ones")
 ]
 STANDARD_INPUT = Path("-")
 R = TypeVar("R", bound=msgspec.Struct)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from tenfold.cli.arguments import Facts, Json
 from tenfold.cli.errors import Exit
 from tenfold.cli.estimate.federated_render import federated_json, show_federated
 from tenfold.cli.options import Option, options_from
@@ -16,10 +17,6 @@ from tenfold.model.errors import InputError
 from tenfold.study.estimate.federated import FederatedQuestion, estimate_federated
 
 Fleet = Annotated[Path, Parameter(help="Fleet file with sites and the links between them")]
-Facts = Annotated[
-    Path | None, Parameter(help="Folder with your own facts, which override the shipped ones")
-]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 def _by_site(texts: tuple[str, ...], option: str) -> dict[str, float]:

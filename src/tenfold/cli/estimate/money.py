@@ -6,6 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter, validators
 from rich.text import Text
 
+from tenfold.cli.arguments import Facts, Json
 from tenfold.cli.options import options_from
 from tenfold.cli.output import print_json, show, table
 from tenfold.cli.quantities import parse_number
@@ -20,11 +21,6 @@ from tenfold.study.estimate.money import (
 )
 
 GAIN = validators.Number(gt=0, lte=10_000)
-
-Facts = Annotated[
-    Path | None, Parameter(help="Folder with your own facts, which override the shipped ones")
-]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 def month_command(

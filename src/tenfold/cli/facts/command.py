@@ -5,6 +5,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from tenfold.cli.arguments import Facts, Json
 from tenfold.cli.errors import Exit
 from tenfold.cli.facts.prices import prices_command
 from tenfold.cli.facts.render import listing, show_fact, show_shape
@@ -27,16 +28,12 @@ app = App(
 )
 app.command(prices_command, name="prices")
 
-Folder = Annotated[
-    Path | None, Parameter(help="Folder with your own facts, which override the shipped ones")
-]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 KindName = Annotated[str | None, Parameter(help=f"Kind of fact: {', '.join(KINDS)}")]
 
 
 @app.command(name="list")
-def list_command(*, kind: KindName = None, facts: Folder = None, as_json: Json = False) -> None:
-    """List the kinds of facts, or all facts of one kind."""
+def list_command(*, kind: KindName = None, facts: Facts = None, as_json: Json = False) -> None:
+    """List the kinds of data, or all entries of one kind."""
     catalogue = load_facts(facts)
     if kind is None:
         rows = [(one, getattr(catalogue, one.table)) for one in KINDS.values()]
@@ -69,7 +66,7 @@ def show_command(
     ],
     *,
     kind: KindName = None,
-    facts: Folder = None,
+    facts: Facts = None,
     as_json: Json = False,
 ) -> None:
     """Show a fact with the evidence for each figure, or the dimensions in a model's config.json."""
@@ -111,13 +108,11 @@ def _find(name: str, kind: str | None, facts: Path | None) -> Fact:
 
 @app.command
 def check(
-    folder: Annotated[
-        Path | None, Parameter(help="Folder with your own facts, or a single file")
-    ] = None,
+    folder: Annotated[Path | None, Parameter(help="Folder or file with your own data")] = None,
     *,
     as_json: Json = False,
 ) -> None:
-    """Check the shipped facts and your own, and report all errors."""
+    """Check the built-in data and your own, and report all errors."""
     catalogue, findings = read_catalogue(facts_folder(folder))
     if as_json:
         print_json({"faults": as_rows(findings), "warnings": []})

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from tenfold.cli.arguments import Force, Json
 from tenfold.cli.output import print_json, show, table
 from tenfold.compose.fleet import load_facts
 from tenfold.files.core.write import write_new_file
@@ -13,13 +14,11 @@ from tenfold.files.prices.skypilot import read_price_catalogue
 from tenfold.files.prices.write import render_price_facts
 from tenfold.report.figures import count
 
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
-
 
 def prices_command(
     catalogue: Annotated[Path, Parameter(help="Catalogue of offers as CSV, CSV.gz or Parquet")],
     *,
-    source: Annotated[str, Parameter(help="Source of the catalogue, recorded in the facts")],
+    source: Annotated[str, Parameter(help="Source of the catalogue, recorded with the prices")],
     date: Annotated[str, Parameter(help="Date of the prices, such as 2026-08-22")],
     hosts: Annotated[
         Path | None,
@@ -27,8 +26,8 @@ def prices_command(
             help="Prices of GCP machine types, which the catalogue's GCP offers do not include"
         ),
     ] = None,
-    out: Annotated[Path | None, Parameter(help="Write the facts to this TOML file")] = None,
-    force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file")] = False,
+    out: Annotated[Path | None, Parameter(help="Write the prices to this TOML file")] = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Compute the median price of a GPU-hour by provider and accelerator.

@@ -6,6 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter, validators
 from rich.text import Text
 
+from tenfold.cli.arguments import Facts, Json
 from tenfold.cli.output import print_json, show, table
 from tenfold.compose.fleet import open_fleet
 from tenfold.report.figures import rate_bytes
@@ -13,10 +14,6 @@ from tenfold.study.ceiling.ceiling import CeilingAnswer, CeilingQuestion, ceilin
 from tenfold.study.ceiling.layers import GRADE_WORDS, LayerCeiling
 
 POSITIVE = validators.Number(gt=0)
-Facts = Annotated[
-    Path | None, Parameter(help="Folder with your own facts, which override the shipped ones")
-]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 def ceiling_command(
@@ -38,7 +35,7 @@ def ceiling_command(
     facts: Facts = None,
     as_json: Json = False,
 ) -> None:
-    """Show the largest job that each layer supports, and which layer is the first bottleneck."""
+    """Show the largest job that network, storage and power support, and the first bottleneck."""
     question = CeilingQuestion(
         model=model,
         feed_bytes_per_s_per_gpu=_bytes(feed_mb_per_s_per_gpu),
@@ -66,7 +63,7 @@ def show_ceiling(answer: CeilingAnswer) -> None:
         ),
         Text(answer.sentence, style="bold"),
         "",
-        table("", ["layer", ">max GPUs", ">headroom", "evidence", "why"], _rows(answer)),
+        table("", ["layer", ">max GPUs", ">headroom", "based on", "why"], _rows(answer)),
         "",
     )
     for line in _also_fits(answer):

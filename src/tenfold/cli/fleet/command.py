@@ -6,6 +6,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter, validators
 
+from tenfold.cli.arguments import Facts, Force, Json
 from tenfold.cli.errors import Exit
 from tenfold.cli.fleet.ceiling import ceiling_command
 from tenfold.cli.fleet.check import as_rows, check_files, show_checks
@@ -46,10 +47,6 @@ app.command(
 )
 
 AT_LEAST_ONE = validators.Number(gte=1)
-Facts = Annotated[
-    Path | None, Parameter(help="Folder with your own facts, which override the shipped ones")
-]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 @app.command
@@ -88,7 +85,7 @@ def show_command(
         ),
     ] = 12,
     svg: Annotated[Path | None, Parameter(help="Also write the rack map to this SVG file")] = None,
-    force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file")] = False,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Show a fleet: sites, pools, racks, bandwidths and totals."""

@@ -9,6 +9,7 @@ from msgspec.structs import asdict
 from rich.console import Group
 from rich.text import Text
 
+from tenfold.cli.arguments import Facts, Json
 from tenfold.cli.fleet.render import domains_table
 from tenfold.cli.output import print_json, show, table
 from tenfold.compose.fleet import load_facts, open_fleet
@@ -45,10 +46,6 @@ AtHour = Annotated[
 CheckpointEvery = Annotated[
     float, Parameter(help="Seconds between checkpoints (default: 3600)", validator=NOT_NEGATIVE)
 ]
-Facts = Annotated[
-    Path | None, Parameter(help="Folder with your own facts, which override the shipped ones")
-]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 def domains_command(

@@ -1,9 +1,6 @@
 """`tenfold fleet idle`: GPUs that are allocated but idle, and the GPU-hours lost."""
 
-from typing import Annotated
-
-from cyclopts import Parameter
-
+from tenfold.cli.arguments import Json
 from tenfold.cli.output import print_json, show, table
 from tenfold.client.client import Client
 from tenfold.model.api.fleet import Idle, IdleJob
@@ -16,7 +13,7 @@ SHOWN = 50
 
 def idle_command(
     *,
-    as_json: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")] = False,
+    as_json: Json = False,
 ) -> None:
     """Show allocated but idle GPUs by team and by job."""
     with Client() as client:

@@ -10,6 +10,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from tenfold.cli.arguments import Json
 from tenfold.cli.fleet import importing as fleet_import
 from tenfold.cli.fleet.importing import NO_TARGET, ImportResult, ImportSummary, ImportTarget, Target
 from tenfold.cli.output import print_json, show, table
@@ -21,7 +22,6 @@ import_app = App(
     help="Write a fleet file from an existing cluster.",
     help_format="plaintext",
 )
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 NO_IMPORT = ImportTarget()

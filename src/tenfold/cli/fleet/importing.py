@@ -11,6 +11,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from msgspec import Struct
 
+from tenfold.cli.arguments import Facts, Force
 from tenfold.compose.fleet import load_facts
 from tenfold.files.core.document import read_text
 from tenfold.files.core.write import write_new_file
@@ -76,10 +77,8 @@ class Target:
 
     out: Annotated[Path | None, Parameter(help="Output file (default: standard output)")] = None
     name: Annotated[str, Parameter(help="Name of the fleet")] = ""
-    force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file")] = False
-    facts: Annotated[
-        Path | None, Parameter(help="Folder with your own facts, which override the shipped ones")
-    ] = None
+    force: Force = False
+    facts: Facts = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter, validators
 
+from tenfold.cli.arguments import Facts, Force, Json
 from tenfold.cli.errors import Exit
 from tenfold.cli.grow.json import document, meets_requirement
 from tenfold.cli.grow.page import grow_page
@@ -59,7 +60,7 @@ Along = Annotated[Axis, Parameter(help="What grows; see above (default: all)")]
 To = Annotated[
     str,
     Parameter(
-        help="Growth factors to report; layers are evaluated up to the largest (default: 2,5,10)"
+        help="Growth factors to report; limits are checked up to the largest (default: 2,5,10)"
     ),
 ]
 Require = Annotated[
@@ -73,19 +74,14 @@ CountAssumed = Annotated[
 Seeds = Annotated[
     int,
     Parameter(
-        help="Number of random seeds for simulated layers (default: 5)",
+        help="Number of random seeds for simulations (default: 5)",
         validator=validators.Number(gte=1, lte=100),
     ),
 ]
 Seed = Annotated[
     int, Parameter(help="First random seed; the same seed gives the same result (default: 0)")
 ]
-Facts = Annotated[
-    Path | None, Parameter(help="Folder with your own facts, which override the shipped ones")
-]
 Html = Annotated[Path | None, Parameter(help="Also write an HTML report to this file")]
-Force = Annotated[bool, Parameter(negative="", help="Overwrite an existing file")]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 @app.default

@@ -12,12 +12,12 @@ from tenfold.study.grow.question import GrowQuestion
 from tenfold.study.grow.registry import LAYERS
 from tenfold.study.grow.runs.layer import SimulatedLayer
 
-BOTTLENECK_COLUMNS = ["breaks at", "layer", "symptom", "evidence", "fix"]
+BOTTLENECK_COLUMNS = ["breaks at", "layer", "symptom", "based on", "fix"]
 ORDERS = ["fix", "for", "$/month", "total $/month", "order by", "OK up to"]
 STAGES = ["factor", "fixes", "$/month", "unknown price", "first order by", "reached"]
 OF_RUNS = [layer.name for layer in LAYERS if isinstance(layer, SimulatedLayer)]
 """Simulated layers, of which nothing is known beyond the runs that were made."""
-LAYER_COLUMNS = ["breaks at", "range", "layer", "symptom", "evidence"]
+LAYER_COLUMNS = ["breaks at", "range", "layer", "symptom", "based on"]
 
 
 def grow_page(answer: GrowAnswer, question: GrowQuestion) -> str:

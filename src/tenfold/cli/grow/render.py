@@ -21,7 +21,7 @@ BOTTLENECK_COLUMNS = [
     ">range",
     "layer",
     "symptom",
-    "evidence",
+    "based on",
     "fix",
     ">$/month",
     ">OK up to",
@@ -29,12 +29,12 @@ BOTTLENECK_COLUMNS = [
 NARROW = [">breaks at", "layer", "symptom", "fix", ">OK up to"]
 """On a narrow terminal the other columns go below their neighbour."""
 WIDE_LEAST = 96
-LAYERS = [">breaks at", ">range", "layer", "symptom", "evidence"]
-WHOLE = ("layer", "evidence")
+LAYERS = [">breaks at", ">range", "layer", "symptom", "based on"]
+WHOLE = ("layer", "based on")
 """Columns whose lines are never broken."""
 ROW_NAME_WIDTH, LAYER_NAME_WIDTH = 18, 26
 """How wide layer names may be next to sentences."""
-EVALUATED = "evaluated layers only"
+EVALUATED = "for the limits checked"
 
 
 def show_grow(answer: GrowAnswer, question: GrowQuestion) -> None:

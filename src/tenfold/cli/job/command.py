@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
+from tenfold.cli.arguments import Json
 from tenfold.model.errors import InputError, Unreachable
 
 app = App(
@@ -33,7 +34,6 @@ At = Annotated[
         help="Point in the recorded run, as time since its start: 90m, 12h, 3d (default: its end)"
     ),
 ]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 Quick = Annotated[
     bool, Parameter(negative="", help="Show only the reason, without fixes or a forecast")
 ]

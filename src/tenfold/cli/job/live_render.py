@@ -82,7 +82,7 @@ def show_job(job: Job) -> None:
     if job.array and job.array.failed:
         show(f"failed: {_nodes(job.array.failed)}")
     if job.eta is not None:
-        show(f"expected start: {_eta(job.eta)}; {job.eta.basis}")
+        show(f"expected start: {_eta(job.eta)}", f"forecast: {job.eta.basis}")
     rows = [
         [
             str(one.number),

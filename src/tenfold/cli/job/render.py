@@ -109,7 +109,7 @@ def show_waiting(found: Why) -> None:
     if found.eta is not None:
         half, most = found.eta.p50_ms - found.at_ms, found.eta.p90_ms - found.at_ms
         bounds = f"in about {duration_text(half)} (P50), within {duration_text(most)} (P90)"
-        show(f"expected start: {bounds}; {found.eta.basis}")
+        show(f"expected start: {bounds}", f"forecast: {found.eta.basis}")
     _show_holders(found.holders)
     for place, standing in enumerate(found.standing):
         # The last entry for each resource is the total of all teams.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
+from tenfold.cli.arguments import Force, Json
 from tenfold.cli.errors import Exit
 from tenfold.cli.output import print_json, show
 from tenfold.cli.up.state_dir import StateDirOption
@@ -33,7 +34,6 @@ Journal = Annotated[
         env_var=URL, help="Database URL of the journal (default: a file in the state directory)"
     ),
 ]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 @app.command(name="info")
@@ -55,7 +55,7 @@ def backup_command(
     *,
     home: StateDirOption = None,
     journal: Journal = "",
-    force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file")] = False,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Make a consistent point-in-time copy of the journal and verify it.

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from tenfold.cli.arguments import Json
 from tenfold.cli.errors import Exit
 from tenfold.cli.job.live_render import show_nodes
 from tenfold.cli.node.acceptance import show_refused, show_test, tested_at, wait_for_tests
@@ -23,7 +24,6 @@ app = App(
 
 Names = Annotated[str, Parameter(help="Node names, or host lists such as n[01-08]")]
 Cause = Annotated[str, Parameter(help="Reason, stored in the journal")]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 @app.command(name="list")

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter, validators
 
+from tenfold.cli.arguments import Json
 from tenfold.cli.errors import Exit
 from tenfold.cli.options import Option, options_from
 from tenfold.cli.output import print_json
@@ -45,7 +46,6 @@ Sensitivity = Annotated[
         negative="", help="Also show which input, when increased, changes the plan soonest (slow)"
     ),
 ]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 AT_LEAST_ONE = validators.Number(gte=1)
 POSITIVE = validators.Number(gt=0, lte=1e9)
 

@@ -6,6 +6,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 from msgspec.structs import replace
 
+from tenfold.cli.arguments import Facts, Json
 from tenfold.cli.errors import Exit
 from tenfold.cli.fleet.check import as_rows, show_checks
 from tenfold.cli.output import print_json
@@ -44,10 +45,6 @@ app.command(
 
 EXIT_NO = 1
 FleetFile = Annotated[Path | None, Parameter(help="Fleet file to compare the policy with")]
-Facts = Annotated[
-    Path | None, Parameter(help="Folder with your own facts, which override the shipped ones")
-]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 @app.command

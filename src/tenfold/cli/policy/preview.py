@@ -9,15 +9,14 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
+from tenfold.cli.arguments import Facts, Json
 from tenfold.cli.errors import Exit
 from tenfold.cli.output import print_json, show, table
 from tenfold.cli.progress import progress
 from tenfold.cli.sim.options import (
-    Facts,
     Failures,
     FleetFile,
     JobsFile,
-    Json,
     RestartCost,
     Seed,
     Workers,

@@ -7,6 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from msgspec.structs import asdict
 
+from tenfold.cli.arguments import Json
 from tenfold.cli.output import print_json, show
 from tenfold.cli.up.state_dir import StateDirOption
 from tenfold.client.endpoint import find_state_dir
@@ -22,7 +23,7 @@ def shadow_command(
     *,
     state_dir: StateDirOption = None,
     last: Annotated[int, Parameter(help="Number of differences to list (default: 5)")] = SHOWN,
-    as_json: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")] = False,
+    as_json: Json = False,
 ) -> None:
     """Show shadow decisions; the help text is in `command`, which imports this lazily."""
     if not 0 <= last <= LATEST_MOST:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from tenfold.cli.arguments import Force, Json
 from tenfold.cli.errors import Exit
 from tenfold.cli.output import print_json, show
 from tenfold.cli.replay.render import diff_json, show_diff, show_story, show_verified, verified_json
@@ -50,8 +51,6 @@ Explained = Annotated[
 ]
 ExportTo = Annotated[Path | None, Parameter(help="Write the run to a bundle (.jsonl or .jsonl.gz)")]
 Into = Annotated[str, Parameter(help="Write the run to a new journal (file or database URL)")]
-Force = Annotated[bool, Parameter(negative="", help="Overwrite an existing file")]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 @app.default

@@ -8,6 +8,7 @@ from typing import Annotated, NamedTuple
 
 from cyclopts import App, Parameter, validators
 
+from tenfold.cli.arguments import Facts, Force, Json
 from tenfold.cli.output import print_json
 from tenfold.cli.process_exit import hold_until_exit
 from tenfold.cli.sim.grid import NO_GRID, GridOptions
@@ -110,9 +111,6 @@ Failures = Annotated[
 Profiles = Annotated[
     Path | None, Parameter(help="Profile file: how much network, storage and power each job uses")
 ]
-Facts = Annotated[
-    Path | None, Parameter(help="Folder with your own facts, which override the shipped ones")
-]
 GridArgs = Annotated[GridOptions, Parameter(name="*")]
 Fill = Annotated[
     bool, Parameter(negative="", help="Fill the fleet: jobs arrive in file order and never end")
@@ -127,8 +125,6 @@ HtmlFile = Annotated[Path | None, Parameter(help="Also write an HTML report to t
 DetailFlag = Annotated[
     bool, Parameter(negative="", help="Add fairness and fragmentation to the JSON output (slower)")
 ]
-Force = Annotated[bool, Parameter(negative="", help="Overwrite an existing file")]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 @app.command

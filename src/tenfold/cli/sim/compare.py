@@ -9,6 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter, validators
 from msgspec.structs import replace
 
+from tenfold.cli.arguments import Facts, Force, Json
 from tenfold.cli.errors import Exit
 from tenfold.cli.output import print_json
 from tenfold.cli.progress import progress
@@ -65,11 +66,6 @@ Workers = Annotated[
 ]
 RayAddress = Annotated[str | None, Parameter(help="Run on the Ray cluster at this address")]
 HtmlFile = Annotated[Path | None, Parameter(help="Also write an HTML report to this file")]
-Force = Annotated[bool, Parameter(negative="", help="Overwrite an existing file")]
-Facts = Annotated[
-    Path | None, Parameter(help="Folder with your own facts, which override the shipped ones")
-]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 def compare_command(

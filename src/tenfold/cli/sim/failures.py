@@ -7,6 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter, validators
 from rich.text import Text
 
+from tenfold.cli.arguments import Facts, Force, Json
 from tenfold.cli.output import print_json, show, table
 from tenfold.compose.failures import failure_source
 from tenfold.compose.fleet import load_facts
@@ -45,11 +46,9 @@ def failures_command(
         int | None, Parameter(help="GPUs to keep available (default: all)", validator=AT_LEAST_ONE)
     ] = None,
     html: Annotated[Path | None, Parameter(help="Also write an HTML report to this file")] = None,
-    force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file")] = False,
-    facts: Annotated[
-        Path | None, Parameter(help="Folder with your own facts, which override the shipped ones")
-    ] = None,
-    as_json: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")] = False,
+    force: Force = False,
+    facts: Facts = None,
+    as_json: Json = False,
 ) -> None:
     """Estimate how many nodes are down at the same time and how many spares cover them.
 

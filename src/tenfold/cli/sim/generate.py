@@ -6,6 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter, validators
 from msgspec import Struct
 
+from tenfold.cli.arguments import Facts, Force, Json
 from tenfold.cli.output import print_json, show
 from tenfold.files.traces.write import write_jobs
 from tenfold.report.figures import count, share
@@ -37,9 +38,6 @@ GpusMost = Annotated[
     ),
 ]
 Seed = Annotated[int, Parameter(help="Random seed; the same seed gives the same jobs (default: 0)")]
-Facts = Annotated[
-    Path | None, Parameter(help="Folder with your own facts, which override the shipped ones")
-]
 
 
 class WorkSummary(Struct, frozen=True, kw_only=True):
@@ -66,8 +64,8 @@ def generate_command(
     max_gpus: GpusMost = None,
     seed: Seed = 0,
     facts: Facts = None,
-    force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file")] = False,
-    as_json: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")] = False,
+    force: Force = False,
+    as_json: Json = False,
 ) -> None:
     """Generate a job table with the sizes, durations and arrival pattern of a workload.
 

@@ -8,16 +8,15 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from tenfold.cli.arguments import Facts, Force, Json
 from tenfold.cli.errors import Exit
 from tenfold.cli.output import print_json
 from tenfold.cli.progress import progress
 from tenfold.cli.sim.govern_render import governance_page, show_governance
 from tenfold.cli.sim.options import (
-    Facts,
     Failures,
     FleetFile,
     JobsFile,
-    Json,
     RestartCost,
     Seed,
     Workers,
@@ -47,7 +46,7 @@ def govern_command(
     restart_cost_s: RestartCost = 0.0,
     workers: Workers = None,
     html: Annotated[Path | None, Parameter(help="Also write an HTML report to this file")] = None,
-    force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file")] = False,
+    force: Force = False,
     facts: Facts = None,
     as_json: Json = False,
 ) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from msgspec import Struct
 
+from tenfold.cli.arguments import Force, Json
 from tenfold.cli.output import print_json, show
 from tenfold.files.traces.detect import TraceFormat, read_trace
 from tenfold.files.traces.trace import JobTrace
@@ -32,8 +33,8 @@ def import_trace_command(
     trace_format: Annotated[TraceFormat, Parameter(help="Trace format; `auto` detects it")],
     *files: Annotated[Path, Parameter(help="Trace file; two files for alibaba-2020")],
     out: Annotated[Path, Parameter(help="Job table to write: .csv, .csv.gz or .parquet")],
-    force: Annotated[bool, Parameter(negative="", help="Overwrite an existing file")] = False,
-    as_json: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")] = False,
+    force: Force = False,
+    as_json: Json = False,
 ) -> None:
     """Convert a public trace, or Slurm or Kubernetes records, to a job table.
 

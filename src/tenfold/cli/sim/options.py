@@ -25,10 +25,6 @@ RestartCost = Annotated[
 Workers = Annotated[
     int | None, Parameter(help="Worker processes (default: one per CPU)", validator=AT_LEAST_ONE)
 ]
-Facts = Annotated[
-    Path | None, Parameter(help="Folder with your own facts, which override the shipped ones")
-]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 
 
 def world_settings(restart_cost_s: float, seed: int) -> SimSettings:

@@ -16,7 +16,7 @@ BLOCKS = " \u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
 LENGTHS = ("", "\u258f", "\u258e", "\u258d", "\u258c", "\u258b", "\u258a", "\u2589", "\u2588")
 FULL = "\u2588"
 BAR_MIN, LABEL_MAX = 8, 28
-LEFT, FOOT = 8, 0.35
+LEFT, FOOT = 10, 0.35
 
 
 def shares_line(shares: Sequence[float], cells: int) -> str:
@@ -97,7 +97,7 @@ def scaling_chart(curve: ScalingCurve, width: int = 80, height: int = 8) -> Text
         made.append("\n")
     made.append(_row("GPUs", [thousands(gpus) for gpus, _, _ in points], cell), style="bold")
     made.append(_row("tokens/s", [si(rate) for _, rate, _ in points], cell))
-    made.append(_row("per GPU", [share(part) for _, _, part in points], cell))
+    made.append(_row("efficiency", [share(part) for _, _, part in points], cell))
     made.append(_row("", [_mark(int(gpus), curve) for gpus, _, _ in points], cell), style="red")
     made.rstrip()
     return made

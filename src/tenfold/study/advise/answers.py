@@ -42,7 +42,7 @@ class AdviseQuestion(Struct, frozen=True, kw_only=True):
 
     kind: Annotated[Kind, Meta(description="Kind of workload (default: training)")] = "training"
     model: Annotated[
-        str | None, Meta(description="Model name from the facts, or path to its config.json")
+        str | None, Meta(description="Name of a known model, or path to its config.json")
     ] = None
     qps: Annotated[Positive, Meta(description="Requests per second")] | None = None
     ttft_s: Annotated[

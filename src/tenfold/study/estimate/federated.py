@@ -35,7 +35,7 @@ class FederatedQuestion(Struct, frozen=True, kw_only=True):
     """The options of `estimate federated`; None is assumed or estimated."""
 
     local_steps: Annotated[Count, Meta(description="Local steps per site per round")]
-    model: Annotated[str | None, Meta(description="Model name from the facts")] = None
+    model: Annotated[str | None, Meta(description="Name of a known model")] = None
     params: Annotated[
         float | None,
         Meta(

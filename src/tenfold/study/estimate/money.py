@@ -134,7 +134,7 @@ BelowAll = Annotated[float, Meta(ge=0, lt=100)]
 class OwnQuestion(Struct, frozen=True, kw_only=True):
     """The options of `estimate own-or-rent`; None is taken from the facts."""
 
-    accelerator: Annotated[str, Meta(description="Accelerator name from the facts")]
+    accelerator: Annotated[str, Meta(description="Accelerator name")]
     capital_usd: Annotated[
         Positive,
         Meta(
@@ -165,7 +165,7 @@ class OwnQuestion(Struct, frozen=True, kw_only=True):
         | None
     ) = None
     usd_per_kwh: (
-        Annotated[NotNegative, Meta(description="Electricity price (default: from the facts)")]
+        Annotated[NotNegative, Meta(description="Electricity price (default: built-in price)")]
         | None
     ) = None
     rent_usd_per_hour: (

@@ -94,10 +94,10 @@ def eta_of(
     times = sorted(each.at_ms if each.started else 2 * each.at_ms - now_ms for each in runs)
     missed = sum(not each.started for each in runs)
     known = len(fleet.history)
-    source = f"from {known:,} finished jobs" if known else "assumed: no job has finished yet"
-    basis = f"{RUNS} simulations, run times {source}"
+    source = "of the jobs finished so far" if known else "that are assumed, as no job has finished"
+    basis = f"{RUNS} simulations with run times {source}"
     if missed:
-        basis += f"; {missed} of the simulations ended before the job started"
+        basis += f"; in {'all' if missed == RUNS else missed} of them the job did not start"
     basis += "; uncalibrated"
     found = Eta(p50_ms=Millis(times[RUNS // 2]), p90_ms=Millis(times[-1]), basis=basis)
     return _capped_by_reservation(fleet, job_id, now_ms, found)

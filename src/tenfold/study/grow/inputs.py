@@ -104,7 +104,7 @@ def _work(files: GrowFiles, catalogue: Catalogue) -> GrowInputs:
     fleet = OpenFleet(spec=spec, layout=lay_out(spec), catalogue=catalogue)
     policy = policy_of(files.policy)
     if not files.mix:
-        said = "no `--jobs` or `--mix`: layers that need a workload are not evaluated"
+        said = "no `--jobs` or `--mix`: limits that depend on the workload are not checked"
         return GrowInputs(fleet=fleet, policy=policy, notes=(said,))
     request = WorkloadRequest(
         fleet=files.fleet,

@@ -44,9 +44,7 @@ class TrainQuestion(TrainingJob, frozen=True, kw_only=True):
     stack: Annotated[
         str | None, Meta(description="Training framework and version (default: megatron-core)")
     ] = None
-    failures: Annotated[
-        str | None, Meta(description="Failure preset from the facts (default: llama-3)")
-    ] = None
+    failures: Annotated[str | None, Meta(description="Failure preset (default: llama-3)")] = None
     gradient_bits: Annotated[
         Literal[8, 16, 32] | None, Meta(description="Bits per gradient sent over the network")
     ] = None

@@ -22,7 +22,7 @@ Degree = Annotated[int, Meta(ge=1, le=10**9)]
 class CacheQuestion(Struct, frozen=True, kw_only=True):
     """The options of `estimate cache`: a replica, and the tier it fetches prefixes from."""
 
-    model: Annotated[str, Meta(description="Model name from the facts")]
+    model: Annotated[str, Meta(description="Name of a known model")]
     fleet: Annotated[Path | None, Meta(description="Fleet file")] = None
     tier: Annotated[
         str | None,

@@ -83,7 +83,7 @@ class Told:
         news: list[Event] = []
         if words.endswith("ends"):
             news.append(JobEnded(now, JobId(words.split("`")[1])))
-        elif words != "time passes":
+        elif "min_run_min" not in words:
             news.append(JobSubmitted(now, asked(words, now, self.number)))
         self.fleet.apply_all(news)
         said: list[str] = []

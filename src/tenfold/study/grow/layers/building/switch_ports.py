@@ -61,7 +61,7 @@ class SwitchPorts(ComputedLayer):
                     with_relief(now, "switches"), grow=replace(now.grow, facility=facility)
                 )
 
-            text = f"add switches with {count(more, 'port')}"
+            text = f"add {count(more, 'switch port')}"
             return [Relief("switches", text, None, lead_weeks(state, "switch"), plug)]
 
         return self.constraint("all fabrics", demand, float(there), STATED, symptom, relieve)

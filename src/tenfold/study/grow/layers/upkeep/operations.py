@@ -55,7 +55,8 @@ class OperationsLayer(ComputedLayer):
             return faults.per_node_day * faults.technician_share * nodes(factor)
 
         def symptom(factor: float) -> str:
-            return f"{repairs(factor):,.1f} repairs a day; {_technicians(crew)} can do {most:,.1f}"
+            needed = f"{repairs(factor):,.1f} repairs a day"
+            return f"{needed}; capacity: {most:,.1f} ({_technicians(crew)})"
 
         def relieve(multiple: float) -> list[Relief]:
             return [_people(state, crew, multiple)]
@@ -66,7 +67,7 @@ class OperationsLayer(ComputedLayer):
         nodes, most = nodes_at(state, axis), crew * each
 
         def symptom(factor: float) -> str:
-            return f"{nodes(factor):,.0f} nodes; {_technicians(crew)} can look after {most:,.0f}"
+            return f"{nodes(factor):,.0f} nodes; capacity: {most:,.0f} ({_technicians(crew)})"
 
         def relieve(multiple: float) -> list[Relief]:
             return [_people(state, crew, multiple)]

@@ -1,0 +1,13 @@
+"""Options that many commands share."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+Facts = Annotated[
+    Path | None,
+    Parameter(help="Folder with data that overrides the built-in hardware, prices and models"),
+]
+Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
+Force = Annotated[bool, Parameter(negative="", help="Overwrite an existing file")]
