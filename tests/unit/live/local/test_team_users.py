@@ -19,7 +19,7 @@ from tenfold.live.local.member.team_users import (
 )
 from tenfold.live.local.spawner.launches import user_of
 from tenfold.model.errors import InputError
-from tests.contract.real_processes import launch
+from tests.contract.executor.real_processes import launch
 
 UID_RANGE = UidRange(2_100_000_000, 2_100_000_002)
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from contract.executor_contract import ExecutorContract
-from contract.real_processes import (
+from contract.executor.contract import ExecutorContract
+from contract.executor.real_processes import (
     DEADLINE_S,
     FOREVER,
     JOB,

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from contract.executor_contract import ExecutorContract
-from contract.real_processes import FOREVER, Ear, Process, launch, wait_for, wait_for_a
-from contract.test_local_executor import LOG_BYTES_MOST, LocalRig
+from contract.executor.contract import ExecutorContract
+from contract.executor.local.test_executor import LOG_BYTES_MOST, LocalRig
+from contract.executor.real_processes import FOREVER, Ear, Process, launch, wait_for, wait_for_a
 from tenfold.live.executor import AttemptEnded, AttemptStarted, Launch, Observation, OrderRefused
 from tenfold.live.local.attempt.folder import ExecutorDir
 from tenfold.live.local.executor import LocalExecutor

@@ -19,7 +19,7 @@ from tenfold.physics.layout import lay_out
 from tenfold.physics.limits import lint
 from tenfold.physics.totals import fleet_totals
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("**/fleet*.toml"))
+EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("**/fleet*.toml"))
 CATALOGUE = load_catalogue()
 relaxed = settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

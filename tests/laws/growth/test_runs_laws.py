@@ -22,7 +22,7 @@ from tenfold.sim.contention.model import ContentionModel
 from tenfold.sim.contention.solver import ContentionSolver
 from tenfold.testing.builders import job
 
-RESEARCH = Path(__file__).parents[2] / "examples" / "research-256" / "fleet.toml"
+RESEARCH = Path(__file__).parents[3] / "examples" / "research-256" / "fleet.toml"
 
 SCRIPT = f"""
 import msgspec

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from contract.real_processes import Ear, launch, wait_until_over
+from contract.executor.real_processes import Ear, launch, wait_until_over
 from tenfold.live.executor import AttemptEnded
 from tenfold.live.local.executor import LocalExecutor
 from tenfold.model.units import Millis

@@ -8,7 +8,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from contract.real_processes import (
+from contract.executor.local.test_executor import LocalRig
+from contract.executor.real_processes import (
     FOREVER,
     JOB,
     LONG_MS,
@@ -17,7 +18,6 @@ from contract.real_processes import (
     wait_for_a,
     wait_until_over,
 )
-from contract.test_local_executor import LocalRig
 from engines.podman import IMAGE, Podman, podman_with_image
 from tenfold.live.executor import AttemptEnded, AttemptLost, AttemptStarted, Launch, Member
 from tenfold.live.local.attempt.environment import inherited

@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from contract.journal_contract import JournalContract
+from contract.journal.contract import JournalContract
 from engines.postgres import new_database, running_postgres
 
 pytestmark = pytest.mark.engine

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from contract.real_processes import JOB, wait_for
-from contract.test_local_executor import LocalRig
+from contract.executor.local.test_executor import LocalRig
+from contract.executor.real_processes import JOB, wait_for
 from tenfold.live.executor import AttemptEnded, AttemptLost, Launch, Member
 from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.job.run_spec import RunSpec

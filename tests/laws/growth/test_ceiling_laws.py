@@ -20,7 +20,7 @@ from tenfold.study.ceiling.layers import LayerCeiling
 from tenfold.study.ceiling.power import rack_power, site_power
 from tenfold.study.ceiling.storage import storage_layers
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "research-256" / "fleet.toml"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "research-256" / "fleet.toml"
 
 
 @cache

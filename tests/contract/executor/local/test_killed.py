@@ -14,8 +14,8 @@ from time import monotonic
 
 import pytest
 
-from contract.real_processes import launch
-from contract.test_local_executor import LocalRig
+from contract.executor.local.test_executor import LocalRig
+from contract.executor.real_processes import launch
 from patience import HANG_S
 from tenfold.live.executor import AttemptEnded, AttemptLost, AttemptStarted, Observation
 from tenfold.live.local.attempt.environment import attempt_mark

@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import delete, update
 from sqlalchemy.exc import OperationalError
 
-from contract.journal_compaction import JournalCompaction
-from contract.journal_upkeep import JournalUpkeep
+from contract.journal.compaction import JournalCompaction
+from contract.journal.upkeep import JournalUpkeep
 from journal_builders import JOINED, batches_of, read_tables, states_told, submitted
 from tenfold.engine.decision_log import Cycle
 from tenfold.fleet.fleet import Fleet

@@ -8,7 +8,7 @@ from time import monotonic_ns
 import psutil
 import pytest
 
-from contract.real_processes import wait_for_a
+from contract.executor.real_processes import wait_for_a
 from patience import until
 from tenfold.live.executor import AttemptStarted, Launch, Member
 from tenfold.live.local.executor import LocalExecutor

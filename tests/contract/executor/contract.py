@@ -6,7 +6,7 @@ from time import monotonic
 
 import pytest
 
-from contract.real_processes import (
+from contract.executor.real_processes import (
     DEADLINE_S,
     FOREVER,
     JOB,

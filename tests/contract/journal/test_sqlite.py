@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from contract.journal_contract import JournalContract
+from contract.journal.contract import JournalContract
 
 
 class TestSqlite(JournalContract):
