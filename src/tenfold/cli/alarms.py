@@ -98,7 +98,7 @@ def rules_command(
 ) -> None:
     """Write Prometheus alerting rules for budgets, wasted GPU time, queues and failures.
 
-    All default thresholds are assumptions; set your own with options.
+    The default thresholds are starting points; set your own with options.
     """
     given = {one.name: getattr(limits, one.name) for one in fields(limits)}
     for name, value in given.items():
