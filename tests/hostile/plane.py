@@ -174,11 +174,12 @@ class Watch:
         self._journal = plane.journal_bytes()
         self._log = plane.log_bytes()
         self._pid = plane.pid
-        self._blue = plane.wire("member", "blue")
+        self._blue, self._anybody = plane.wire("member", "blue"), plane.wire("")
         self.sent_bytes = self.jobs = 0
 
     def close(self) -> None:
         self._blue.close()
+        self._anybody.close()
 
     def count(self, sent_bytes: int, jobs: int = 0) -> None:
         """Note what was sent, and how many jobs were accepted."""
@@ -188,8 +189,9 @@ class Watch:
     def alive(self) -> list[str]:
         """Return what is wrong that can be seen at once: readiness, and blue's requests."""
         wrong: list[str] = []
-        if not self._plane.is_ready():
-            wrong.append("the control plane is not ready")
+        ready = self._anybody.get("/readyz")
+        if ready.status != 200:
+            wrong.append(f"the control plane is not ready: {ready.body[:300]!r}")
         own = self._blue.get(f"{API}/jobs?limit=1")
         if own.status != 200:
             wrong.append(f"a request of another team is answered {own.status}")

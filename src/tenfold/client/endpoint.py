@@ -86,7 +86,7 @@ def read_address(state_dir: Path) -> Address | None:
     """Return the address file of a state directory; None if there is none."""
     try:
         return msgspec.json.decode((state_dir / ADDRESS).read_bytes(), type=Address)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 

@@ -76,7 +76,7 @@ def _since(found: Sequence[PolicySpan], first: int) -> list[PolicySpan]:
 def _decoded(epoch: int, body: str) -> Policy:
     try:
         return _POLICY.decode(body)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise InputError(
             "journal-damaged",
             f"cannot read the policy of writer {epoch:,}: {error}",

@@ -274,14 +274,14 @@ def _decoded(rows: Sequence[tuple[int, str]]) -> list[Numbered]:
         # Decoding a page in one call takes half the time.
         events = _EVENT.decode_lines("\n".join([body for _, body in rows]))
         return [(row[0], event) for row, event in zip(rows, events, strict=True)]
-    except (msgspec.DecodeError, ValueError):
+    except (msgspec.DecodeError, ValueError, RecursionError):
         return [(seq, _one(seq, body)) for seq, body in rows]
 
 
 def _one(seq: int, body: str) -> Event:
     try:
         return _EVENT.decode(body)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise InputError(
             "journal-damaged",
             f"cannot read event {seq:,} of the journal: {error}",

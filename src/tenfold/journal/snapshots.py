@@ -151,7 +151,7 @@ def fleet_at(store: Store, seq: int) -> Fleet | str:
         return "it does not exist"
     try:
         fleet = fleet_from(_IMAGE.decode(zlib.decompress(row.body)))
-    except (zlib.error, msgspec.DecodeError, RecursionError) as error:
+    except (zlib.error, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return str(error)
     if fleet.version != seq:
         return f"it is of event {fleet.version:,}"

@@ -268,6 +268,12 @@ def _database_errors(name: str) -> Generator[None, None, None]:
             f"cannot reach the journal `{name}`: {reason_of(error)}",
             "check that the file or server exists and that this user has access",
         ) from error
+    except UnicodeDecodeError as error:
+        raise InputError(
+            "journal-damaged",
+            f"the journal `{name}` contains text that is not UTF-8",
+            "restore the journal from a backup; do not edit it manually",
+        ) from error
 
 
 def reason_of(error: SQLAlchemyError) -> str:

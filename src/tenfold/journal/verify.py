@@ -212,7 +212,7 @@ def _bundle_is_valid(export: tuple[int, int, str, str], findings: list[Finding])
         with gzip.open(file) as stream:
             row = deque(stream, maxlen=1)[0]
         end = msgspec.json.decode(row, type=BundleEnd)
-    except (OSError, EOFError, zlib.error, IndexError, msgspec.DecodeError) as error:
+    except (OSError, EOFError, ValueError, zlib.error, IndexError, msgspec.DecodeError) as error:
         findings.append(_error("bundle-damaged", f"`{file}` is damaged: {error}"))
         return False
     if (end.events, end.fleet) != (last - first + 1, digest):

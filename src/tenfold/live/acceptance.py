@@ -249,7 +249,7 @@ class NodeTests:
             said = self._executor.logs(observed.job_id, observed.attempt, 0, ANSWER_BYTES_MOST).tail
             try:
                 return msgspec.json.decode(said.strip().splitlines()[-1], type=NodeTest)
-            except (IndexError, msgspec.DecodeError):
+            except (IndexError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 return _without({"garbled": "yes"})
         if isinstance(observed, AttemptEnded):
             if observed.reason is not None:

@@ -4,9 +4,10 @@ The TOML parser keeps no positions, so a large valid file costs one fast parse; 
 looked up only when there is something to report.
 """
 
+import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
+from typing import BinaryIO, cast
 
 import tomli
 
@@ -16,6 +17,8 @@ from tenfold.model.errors import InputError
 from tenfold.model.fleet import finding
 
 SIZE_MAX_BYTES = 64 * 1024 * 1024
+_PIECE_BYTES = 1 << 20
+_MANY_DIGITS = re.compile(r"[0-9_]{1000,}")
 SUFFIXES = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}
 
 Table = dict[str, object]
@@ -58,17 +61,33 @@ def read_bytes(path: Path, size_max_bytes: int = SIZE_MAX_BYTES) -> bytes:
         if path.is_dir():
             raise IsADirectoryError
         size = path.stat().st_size
-        if size > size_max_bytes:
-            raise InputError(
-                "file-too-large",
-                f"`{file}` is {size / 1e6:,.0f} MB; the limit is {size_max_bytes / 1e6:,.0f} MB",
-                "use host lists such as `n[1-1000]` instead of one entry per node",
-                file=file,
-            )
-        with path.open("rb") as stream:
-            return stream.read(size_max_bytes + 1)
+        content = b""
+        if size <= size_max_bytes:
+            with path.open("rb") as stream:
+                # As much as there is: a read of the limit would ask for all of that memory.
+                content = stream.read(size + 1)
+                if len(content) > size:
+                    content += _rest(stream, size_max_bytes + 1 - len(content))
+        size = max(size, len(content))
     except OSError as error:
         raise read_error(file, error) from None
+    if size > size_max_bytes:
+        raise InputError(
+            "file-too-large",
+            f"`{file}` is {size / 1e6:,.0f} MB; the limit is {size_max_bytes / 1e6:,.0f} MB",
+            "use host lists such as `n[1-1000]` instead of one entry per node",
+            file=file,
+        )
+    return content
+
+
+def _rest(stream: BinaryIO, bytes_most: int) -> bytes:
+    """Return what is left of a file that has grown, or of a pipe, which has no size."""
+    pieces, left = list[bytes](), bytes_most
+    while left > 0 and (piece := stream.read(min(left, _PIECE_BYTES))):
+        pieces.append(piece)
+        left -= len(piece)
+    return b"".join(pieces)
 
 
 def decode(content: bytes, path: Path) -> str:
@@ -98,6 +117,8 @@ def _toml(path: Path, text: str) -> Document:
         ) from None
     except RecursionError:
         raise _too_deep(path) from None
+    except ValueError:
+        raise _too_many_digits(path, text) from None
     return Document(str(path), values, toml_lines.locator(text))
 
 
@@ -125,6 +146,18 @@ def _yaml(path: Path, text: str) -> Document:
             line=1,
         )
     return Document(str(path), cast(Table, values), locate)
+
+
+def _too_many_digits(path: Path, text: str) -> InputError:
+    """Return the error for an integer that Python refuses to convert, with its line."""
+    found = _MANY_DIGITS.search(text)
+    return InputError(
+        "syntax",
+        f"`{path}` contains an integer with thousands of digits",
+        "use a number of at most 18 digits; the rest of the file was not checked",
+        file=str(path),
+        line=None if found is None else text.count("\n", 0, found.start()) + 1,
+    )
 
 
 def _too_deep(path: Path) -> InputError:

@@ -1,6 +1,7 @@
 """Read JSON Lines into typed rows; the first bad line raises an error with its number."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -74,7 +75,9 @@ def _fault(line: str, number: int, file: str, row_type: type[Struct]) -> InputEr
             line=number,
         )
     findings: list[Finding] = []
-    read_row(row_type, value, (), findings)
+    # Half of a surrogate pair is text to Python's parser and no text to ours.
+    with suppress(UnicodeEncodeError):
+        read_row(row_type, value, (), findings)
     strange = Finding(
         code="wrong-value",
         message="the row contains NaN, Infinity or text that is not Unicode",

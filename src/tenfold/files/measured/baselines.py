@@ -48,7 +48,7 @@ def read_store(path: Path) -> BaselineStore:
     content = read_bytes(path, SIZE_MAX_BYTES)
     try:
         version = msgspec.json.decode(content, type=_Version).schema
-    except (msgspec.ValidationError, msgspec.DecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _not_a_store(path, str(error)) from None
     if version != SCHEMA:
         raise InputError(
@@ -60,7 +60,7 @@ def read_store(path: Path) -> BaselineStore:
         )
     try:
         return msgspec.json.decode(content, type=BaselineStore)
-    except msgspec.ValidationError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _not_a_store(path, str(error)) from None
 
 

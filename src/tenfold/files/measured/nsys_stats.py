@@ -5,6 +5,7 @@ Older versions name some columns otherwise and have no median; the mean stands i
 
 import csv
 import io
+from collections.abc import Iterator
 from math import isfinite
 
 from tenfold.files.measured.reading import Reading
@@ -27,8 +28,9 @@ def read_nsys_stats(text: str, file: str) -> Reading:
     lines = text.splitlines()
     # Progress lines of `nsys stats` may stand before the table.
     above = next((at for at, line in enumerate(lines) if MARK in line), 0)
-    rows = csv.reader(io.StringIO("\n".join(lines[above:]), newline=""))
-    header = [cell.strip() for cell in next(rows, list[str]())]
+    rows = _rows(lines[above:], file, above)
+    _, first = next(rows, (0, list[str]()))
+    header = [cell.strip() for cell in first]
     places = {what: _place(names, header) for what, names in COLUMNS.items()}
     missing = [what for what in ("calls", "mean", "name") if places[what] is None]
     if missing:
@@ -40,10 +42,10 @@ def read_nsys_stats(text: str, file: str) -> Reading:
             line=above + 1,
         )
     kernels: dict[str, Kernel] = {}
-    for cells in rows:
+    for line, cells in rows:
         if len(cells) < len(header):
             break
-        kernel = _kernel(cells, places, file, above + rows.line_num)
+        kernel = _kernel(cells, places, file, line)
         if kernel is not None:
             kernels.setdefault(kernel.name, kernel)
     if not kernels:
@@ -54,6 +56,22 @@ def read_nsys_stats(text: str, file: str) -> Reading:
             file=file,
         )
     return Reading(measured=Kernels(kernels=tuple(kernels.values())))
+
+
+def _rows(lines: list[str], file: str, above: int) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of the table, each with its line in the file."""
+    rows = csv.reader(io.StringIO("\n".join(lines), newline=""))
+    try:
+        for cells in rows:
+            yield above + rows.line_num, cells
+    except csv.Error as error:
+        raise InputError(
+            "syntax",
+            f"`{file}` is not CSV: {error}",
+            "create it with `nsys stats -r cuda_gpu_kern_sum -f csv`",
+            file=file,
+            line=above + rows.line_num,
+        ) from None
 
 
 def _place(names: tuple[str, ...], header: list[str]) -> int | None:

@@ -73,7 +73,7 @@ def _events(content: bytes, file: str) -> list[_Event]:
             events = msgspec.json.decode(content, type=list[_Event])
         else:
             events = msgspec.json.decode(content, type=_Trace).traceEvents
-    except (msgspec.ValidationError, msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(
             "not-a-trace",
             f"`{file}` is not a profiler trace: {error}",

@@ -35,6 +35,8 @@ from tenfold.model.units import Millis
 FORMAT = "tenfold-replay"
 VERSION = 1
 SUFFIXES = (".jsonl", ".jsonl.gz")
+ROW_BYTES_MAX = 64 << 20
+"""Bytes in one line, far above the largest event."""
 
 
 class BundleHeader(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -162,7 +164,7 @@ def read_bundle(path: Path) -> Bundle:
             raise _fault("wrong-line", "data after the end of the bundle", file, number)
         try:
             line = decoder.decode(row)
-        except (msgspec.DecodeError, RecursionError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             if not row.endswith(b"\n"):
                 raise _cut_short(file, number) from None
             said = f"neither an event nor a cycle: {lower_first(error)}"
@@ -188,8 +190,12 @@ def _rows(path: Path) -> Iterator[bytes]:
     try:
         with path.open("rb") as raw:
             packed = path.name.lower().endswith(".gz")
-            for row in gzip.GzipFile(fileobj=raw) if packed else raw:
+            stream = gzip.GzipFile(fileobj=raw) if packed else raw
+            while row := stream.readline(ROW_BYTES_MAX + 1):
                 number += 1
+                if len(row) > ROW_BYTES_MAX:
+                    said = f"the line has more than {ROW_BYTES_MAX >> 20} MiB"
+                    raise _fault("wrong-line", said, file, number)
                 yield row
     except EOFError:
         raise _cut_short(file, number) from None
@@ -212,7 +218,7 @@ class _AnyHeader(Struct):
 def _header(row: bytes, file: str) -> BundleHeader:
     try:
         found = msgspec.json.decode(row, type=_AnyHeader)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         found = _AnyHeader("", 0)
     if found.format != FORMAT:
         raise InputError(
@@ -232,7 +238,7 @@ def _header(row: bytes, file: str) -> BundleHeader:
         )
     try:
         return msgspec.json.decode(row, type=BundleHeader)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _fault("wrong-line", f"invalid header: {lower_first(error)}", file, 1) from None
 
 

@@ -109,7 +109,7 @@ def latest_entries(path: Path, most: int, kinds: Sequence[Kind] = ()) -> list[Sh
 def _decoded(row: bytes) -> ShadowEntry | None:
     try:
         return _ENTRY.decode(row)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         # Half a line, or one of another version: neither is worth an error.
         return None
 

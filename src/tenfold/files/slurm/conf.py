@@ -18,7 +18,7 @@ from tenfold.model.units import SECOND, Millis
 
 T = TypeVar("T")
 INCLUDE_DEPTH_MAX = 10
-_PAIR = re.compile(r'([A-Za-z_]\w*)\s*\+?=\s*("[^"]*"|\S*)')
+_PAIR = re.compile(r'(?<!\w)([A-Za-z_]\w*)\s*\+?=\s*("[^"]*"|\S*)')
 _COMMENT = re.compile(r"(?<!\\)#.*")
 _OTHER_LINES = ("nodename", "nodeset", "downnodes", "frontendname")
 

@@ -15,6 +15,7 @@ from tenfold.files.traces.errors import check_header, unreadable
 from tenfold.model.errors import InputError
 
 SIZE_MAX_BYTES = 2 * 1024**3
+_PIECE_BYTES = 1 << 20
 
 
 class CsvTable:
@@ -76,18 +77,22 @@ def read_plain_bytes(path: Path, size_max_bytes: int = SIZE_MAX_BYTES) -> bytes:
         return content
     try:
         with gzip.open(io.BytesIO(content)) as stream:
-            # One byte more than is allowed: a small file may unpack to more than memory holds.
-            plain = stream.read(size_max_bytes + 1)
+            # A small file may unpack to more than memory holds; a read of that size would ask for
+            # all of it at once.
+            plain, size = list[bytes](), 0
+            while size <= size_max_bytes and (piece := stream.read(_PIECE_BYTES)):
+                plain.append(piece)
+                size += len(piece)
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise unreadable(path, str(error)) from None
-    if len(plain) > size_max_bytes:
+    if size > size_max_bytes:
         raise InputError(
             "file-too-large",
             f"`{path}` unpacks to more than {size_max_bytes / 1e6:,.0f} MB",
             "split the trace by time",
             file=str(path),
         )
-    return plain
+    return b"".join(plain)
 
 
 def csv_rows(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:

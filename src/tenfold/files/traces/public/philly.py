@@ -91,7 +91,7 @@ def _entries(path: Path) -> list[_Entry]:
             "give the file `cluster_job_log` of the trace",
             file=str(path),
         ) from None
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(
             "not-json",
             f"`{path}` is not JSON: {error}",

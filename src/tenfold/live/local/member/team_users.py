@@ -140,7 +140,7 @@ def _read(path: str) -> tuple[dict[str, int], bool]:
             text = file.read()
     except FileNotFoundError:
         return {}, False
-    with suppress(ValueError, TypeError, AttributeError):
+    with suppress(ValueError, TypeError, AttributeError, KeyError, RecursionError):
         found = cast("dict[str, Any]", json.loads(text))
         teams = {str(team): int(uid) for team, uid in found["teams"].items()}
         if min(teams.values(), default=1) > 0:

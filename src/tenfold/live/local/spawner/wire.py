@@ -170,7 +170,10 @@ def line(message: OrderLine | NoteLine) -> bytes:
 
 def parsed(text: bytes) -> dict[str, Any]:
     """Decode a line or file; raises `ValueError` if it is not an object."""
-    value: object = json.loads(text)
+    try:
+        value: object = json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
     if not isinstance(value, dict):
         raise ValueError("not an object")
     return cast("dict[str, Any]", value)
