@@ -15,6 +15,7 @@ from tenfold.live.keys import match_key
 from tenfold.model.ids import TeamId
 from tenfold.model.job.submission import SubmitKey, names_of
 from tenfold.model.reason import Reason
+from tenfold.model.strings import KEY
 from tenfold.server.auth.tokens import Token
 from tenfold.server.problems import refusal
 from tenfold.server.submissions import SubmissionRequest, digest_of
@@ -25,7 +26,7 @@ IdempotencyKey = Annotated[
         name="Idempotency-Key",
         min_length=1,
         max_length=200,
-        pattern=r"^[\x21-\x7e]+$",
+        pattern=KEY,
         description="Key for safe retries: a repeat within a day submits nothing.",
     ),
 ]

@@ -17,18 +17,23 @@ from tenfold.files.core.rows import read_row
 from tenfold.files.jobs.submission import submission_of
 from tenfold.model.api.jobs import Submitted
 from tenfold.model.api.problems import Fault
+from tenfold.model.events import JobSubmitted
 from tenfold.model.fleet.finding import Finding
 from tenfold.model.ids import JobId, TeamId
-from tenfold.model.job.submission import ARRAY_MOST, Submission
+from tenfold.model.job.submission import ARRAY_MOST, Submission, last_member
 from tenfold.model.policy.policy import Policy
 from tenfold.model.reason import Reason
+from tenfold.model.units import Millis
 from tenfold.server.auth.tokens import Token
 from tenfold.server.problems import Problem, validation_problem
 
 BATCH_MAX = 10_000
 """Submissions in one request."""
-ARRAY_BYTES_MAX = 256 << 20
-"""What the arrays of one request may take up in the journal. An assumption: a body has 4 MiB."""
+EVENT_BYTES_MAX = 256 << 20
+"""Size of all events of one request, with every member of an array in full. An assumption: a body
+has 4 MiB. The journal stores an array once, but snapshots and bundles have each member."""
+NUMBER, TIME_MS = 10**9, Millis(10**13)
+"""A job number and a time as long as they get, to size an event before it has its own."""
 MEMBERS_SHOWN_MAX = 1_000
 """Members of an array listed in the response; the others follow from `count`."""
 
@@ -61,7 +66,7 @@ def parse_submissions(body: bytes, token: Token) -> SubmissionRequest:
             found.append(one)
     if findings:
         raise validation_problem(findings, "the submission")
-    _check_size(found)
+    check_size(found)
     return SubmissionRequest(tuple(found), is_batch)
 
 
@@ -154,15 +159,24 @@ def _check_team(one: Submission, token: Token) -> None:
     raise Problem(403, reason, "remove `team`, or use a token of that team", faults=[fault])
 
 
-def _check_size(found: Sequence[Submission]) -> None:
+def check_size(found: Sequence[Submission]) -> None:
+    """Raise if the jobs of a request, or their events, are too many; stop at the limit."""
     count = sum(one.array or 1 for one in found)
     if count > ARRAY_MOST:
         message = f"{count:,} jobs in one request; the limit is {ARRAY_MOST:,}"
         raise Problem(
             422, Reason("too-many-jobs", sentence=message), "split them into several requests"
         )
-    written = sum(one.array * len(msgspec.json.encode(one.run_spec)) for one in found if one.array)
-    if written > ARRAY_BYTES_MAX:
-        message = f"the members of the arrays would take {written >> 20:,} MiB in the journal"
-        hint = f"the limit is {ARRAY_BYTES_MAX >> 20} MiB; move what they share to a file"
-        raise Problem(422, Reason("too-many-jobs", sentence=message), hint)
+    written = 0
+    for one in found:
+        written += (one.array or 1) * _event_bytes(one)
+        if written > EVENT_BYTES_MAX:
+            message = f"the events of these jobs would have over {EVENT_BYTES_MAX >> 20:,} MiB"
+            hint = "submit fewer jobs per request, or move what they share to a file"
+            raise Problem(422, Reason("too-many-jobs", sentence=message), hint)
+
+
+def _event_bytes(one: Submission) -> int:
+    """Return the size of the event that records a job, or one member of an array."""
+    last = last_member(one, NUMBER, TIME_MS)
+    return len(msgspec.json.encode(JobSubmitted(TIME_MS, last.job, last.run_spec)))

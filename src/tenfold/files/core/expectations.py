@@ -1,6 +1,18 @@
 """Describe in words the type that a key expects and the value it has."""
 
+import re
+
 from msgspec import inspect
+
+from tenfold.model.strings import (
+    ARGUMENT,
+    CONTROL,
+    FOLDER_DEPTH_MAX,
+    FOLDER_NAME,
+    HOST_PREFIX,
+    PATH,
+    VARIABLE,
+)
 
 _UNITS = {
     "gib": "GiB",
@@ -17,11 +29,11 @@ _UNITS = {
     "kwh": "kWh",
 }
 _PATTERNS = {
-    r"^[^\[\],]+$": "a string without commas or brackets",
-    r"^[A-Za-z0-9][A-Za-z0-9._-]*$": "a name made of letters, digits, `.`, `_` and `-`",
-    r"^[A-Za-z_][A-Za-z0-9_]*$": "a name made of letters, digits and `_`",
+    HOST_PREFIX: "a string without commas or brackets",
+    FOLDER_NAME: "a name made of letters, digits, `.`, `_` and `-`",
+    VARIABLE: "a name made of letters, digits and `_`",
 }
-_NO_ZERO = r"^[^\x00]*$"
+_CONTROL = re.compile(f"[{CONTROL}]")
 
 
 def unit_of(key: str) -> str:
@@ -46,7 +58,7 @@ def describe_value(value: object) -> str:
             return f"`{str(value).lower()}`"
         case str():
             text = value if len(value) <= 40 else f"{value[:37]}..."
-            return f"the string `{text.splitlines()[0] if text else ''}`"
+            return f"the string `{_CONTROL.sub(_escaped, text)}`"
         case int() | float():
             text = (
                 str(value) if not isinstance(value, int) or abs(value) < 10**20 else "a huge number"
@@ -78,8 +90,7 @@ def expectation(kind: inspect.Type, key: str) -> str:
         case inspect.LiteralType():
             return f"one of {', '.join(str(value) for value in kind.values)}"
         case inspect.ListType() | inspect.VarTupleType():
-            item = expectation(kind.item_type, "")
-            return f"a list, each item {item}"
+            return _list(kind)
         case inspect.DictType():
             value = expectation(kind.value_type, "").removeprefix("a ")
             return (
@@ -93,9 +104,27 @@ def expectation(kind: inspect.Type, key: str) -> str:
             return "a value of another type"
 
 
+def _list(kind: inspect.ListType | inspect.VarTupleType) -> str:
+    item = expectation(kind.item_type, "")
+    if kind.max_length is None or kind.min_length is not None:
+        return f"a list, each item {item}"
+    return f"a list of at most {kind.max_length:,} items, each {item}"
+
+
+def has_control(value: object) -> bool:
+    """Tell whether a value is a string with a control character, which no string may have."""
+    return isinstance(value, str) and _CONTROL.search(value) is not None
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()
+
+
 def _text(kind: inspect.StrType) -> str:
-    if kind.pattern == _NO_ZERO:
-        return f"a string of at most {kind.max_length or 0:,} characters without NUL"
+    if kind.pattern == ARGUMENT:
+        return f"a string of at most {kind.max_length or 0:,} characters"
+    if kind.pattern == PATH:
+        return f"a path of at most {FOLDER_DEPTH_MAX} folders"
     if kind.pattern in _PATTERNS:
         return _PATTERNS[kind.pattern]
     return "a string" if kind.min_length is None else "a non-empty string"

@@ -13,7 +13,7 @@ from typing import Annotated, TypeVar, cast, get_args, get_origin, get_type_hint
 import msgspec
 from msgspec import Struct, inspect
 
-from tenfold.files.core.expectations import describe_value, expectation, unit_of
+from tenfold.files.core.expectations import describe_value, expectation, has_control, unit_of
 from tenfold.model.fleet.finding import Finding, Path
 
 R = TypeVar("R", bound=Struct)
@@ -83,6 +83,8 @@ def wrong_value(path: Path, expected: str, value: object) -> Finding:
     unit = unit_of(where)
     if len(path) > 3 and isinstance(path[-1], str) and isinstance(path[-2], str):
         where = f"{path[-2]}.{path[-1]}"
+    if has_control(value):
+        expected = f"{expected}, without control characters"
     hint = f"write {expected}"
     if isinstance(value, str) and unit:
         hint = f"write a plain number in {unit}"

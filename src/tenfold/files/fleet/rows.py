@@ -10,11 +10,9 @@ from msgspec import Meta, Struct
 
 from tenfold.model.fleet.facility import PriceKind
 from tenfold.model.fleet.spec import DomainKind, Expectation, FabricKind, LintPolicy, PoolUse
-from tenfold.model.ids import Name
+from tenfold.model.strings import ARGUMENT, Line, Name, PlainName
 
-PlainName = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\[\],]+$")]
-"""Names that node names are built from, so without the special characters of a host list."""
-HostList = Annotated[str, Meta(min_length=1, max_length=20_000_000)]
+HostList = Annotated[str, Meta(min_length=1, max_length=20_000_000, pattern=ARGUMENT)]
 Nodes = Annotated[int, Meta(ge=1, le=1_000_000)]
 Gpus = Annotated[int, Meta(ge=0, le=1_024)]
 Small = Annotated[int, Meta(ge=1, le=100_000)]
@@ -38,7 +36,7 @@ class SiteRow(Row, frozen=True, kw_only=True):
     """`[[site]]`."""
 
     name: Name
-    region: str = ""
+    region: Line = ""
     residency: list[Name] = []
     certifications: list[Name] = []
     cooling: Name | None = None
@@ -123,7 +121,7 @@ class RackRow(Row, frozen=True, kw_only=True):
     name: Name
     nodes: HostList | None = None
     site: Name | None = None
-    hall: str = ""
+    hall: Line = ""
     power_kw: NodeKw | None = None
 
 

@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from tenfold.files.core.document import Document, read_document
-from tenfold.files.core.rows import read_row
+from tenfold.files.core.rows import read_row, wrong_value
 from tenfold.files.slurm.times import slurm_seconds
 from tenfold.model.errors import InvalidFile
 from tenfold.model.fleet.constraints import PlacementConstraints
@@ -30,6 +30,7 @@ from tenfold.model.job.spec import (
 )
 from tenfold.model.job.submission import Submission
 from tenfold.model.job.terms import Terms
+from tenfold.model.strings import is_one_line
 from tenfold.model.units import SECOND, Millis
 
 Spec = TypeVar("Spec", bound=JobSpec)
@@ -297,6 +298,8 @@ def _faults(row: JobSpec) -> Iterator[Finding]:
         yield from _span_faults(getattr(row, key), (key,))
     if row.checkpoint is not None:
         yield from _span_faults(row.checkpoint.interval, ("checkpoint", "interval"))
+    if isinstance(row.accelerator, str) and not is_one_line(row.accelerator):
+        yield wrong_value(("accelerator",), "a non-empty string", row.accelerator)
     for name in row.env:
         if name.startswith(RESERVED_VARIABLES):
             message = f"`env` sets `{name}`, which Tenfold sets for every job"

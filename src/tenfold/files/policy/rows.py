@@ -8,8 +8,9 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
-from tenfold.files.fleet.rows import Name, Row
+from tenfold.files.fleet.rows import Row
 from tenfold.model.policy.governance import FairShare, GovernanceRules
+from tenfold.model.strings import Name
 from tenfold.model.units import HOUR, MINUTE
 
 DEFAULTS = GovernanceRules()

@@ -4,13 +4,11 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from tenfold.model.ids import Name
+from tenfold.model.strings import Line, Name
 
 NodeVerb = Literal["cordon", "uncordon", "fail", "test", "accept"]
 NODES_MAX = 100_000
 """Nodes in one request."""
-CAUSE_MAX = 200
-"""Characters."""
 
 
 class NodeActionRequest(
@@ -20,7 +18,7 @@ class NodeActionRequest(
 
     nodes: Annotated[list[Name], Meta(min_length=1, max_length=NODES_MAX)]
     verb: NodeVerb
-    cause: Annotated[str, Meta(max_length=CAUSE_MAX)] = ""
+    cause: Line = ""
 
 
 class NodeStatus(Struct, frozen=True, kw_only=True):

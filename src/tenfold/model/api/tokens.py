@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from tenfold.model.ids import FolderName
+from tenfold.model.strings import FolderName
 
 RoleName = Literal["viewer", "member", "operator", "admin"]
 """Each role includes those before it."""

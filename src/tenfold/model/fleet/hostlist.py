@@ -5,6 +5,9 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 from math import prod
 
+from tenfold.model.strings import CONTROL
+
+_CONTROL = re.compile(f"[{CONTROL}]")
 _COMMA = re.compile(r",(?![^\[\]]*\])")
 _PIECES = re.compile(r"\[([^\[\]]*)\]")
 _RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?\Z")
@@ -36,8 +39,11 @@ def expand(text: str) -> list[str]:
 def _parts(text: str) -> Iterator[str]:
     """Split at the commas outside brackets."""
     for part in _COMMA.split(text):
-        if part.strip():
-            yield part.strip()
+        name = part.strip()
+        if _CONTROL.search(name):
+            raise HostlistError(f"{name[:40]!r} has a line break or a control character in a name")
+        if name:
+            yield name
 
 
 def _numbers(ranges: str) -> Iterator[str]:

@@ -13,13 +13,13 @@ from tenfold.model.fleet.storage import TierRole
 from tenfold.model.ids import (
     DomainId,
     FabricId,
-    Name,
     PoolId,
     RackId,
     SiteId,
     TeamId,
     TierId,
 )
+from tenfold.model.strings import Name
 from tenfold.model.units import Bytes, BytesPerSecond, UsdMicros
 
 FabricKind = Literal["fat-tree", "rail-optimised", "dragonfly"]

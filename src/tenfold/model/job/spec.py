@@ -10,14 +10,23 @@ from typing import Annotated
 from msgspec import Meta, Struct, field
 
 from tenfold.model.fleet.constraints import Level, TopologyMode
-from tenfold.model.ids import FolderName, Name
 from tenfold.model.job.submission import ARRAY_MOST
 from tenfold.model.job.terms import JobKind
+from tenfold.model.strings import (
+    CheckpointDir,
+    Command,
+    Environment,
+    FolderName,
+    FolderPath,
+    Image,
+    JobNames,
+    Line,
+    Name,
+    NameOrNames,
+    Tags,
+)
 
 DURATION_S_MAX = 1e9
-Argument = Annotated[str, Meta(max_length=131_072, pattern=r"^[^\x00]*$")]
-Command = Annotated[list[Argument], Meta(min_length=1, max_length=4_096)]
-Variable = Annotated[str, Meta(max_length=200, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Duration = (
     Annotated[str, Meta(min_length=1, max_length=40)]
     | Annotated[float, Meta(gt=0, le=DURATION_S_MAX)]
@@ -42,7 +51,7 @@ class Elastic(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Checkpoint(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`checkpoint = {dir, interval}`."""
 
-    dir: Name
+    dir: CheckpointDir
     interval: Duration | None = None
 
 
@@ -52,12 +61,10 @@ class JobSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     command: Command
     name: FolderName = "job"
     team: FolderName | None = None
-    image: Annotated[str, Meta(max_length=1_000)] = ""
+    image: Image = ""
     nodes: NodeCount = 1
     gpus_per_node: Annotated[float, Meta(ge=0, le=1_024)] = 0.0
-    accelerator: Name | Annotated[list[Name], Meta(max_length=20)] = field(
-        default_factory=list[str]
-    )
+    accelerator: NameOrNames = field(default_factory=list[str])
     cpus_per_node: Annotated[float, Meta(ge=0, le=100_000)] = 1.0
     memory_gib_per_node: Annotated[float, Meta(ge=0, le=1_000_000)] = 0.0
     time_limit: Duration | None = None
@@ -65,9 +72,9 @@ class JobSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     preemptible: bool = True
     elastic: Elastic | None = None
     array: Annotated[int, Meta(ge=1, le=ARRAY_MOST)] | None = None
-    after: Annotated[list[Name], Meta(max_length=10_000)] = field(default_factory=list[str])
-    env: dict[Variable, Argument] = field(default_factory=dict[str, str])
-    workdir: Annotated[str, Meta(max_length=4_096, pattern=r"^[^\x00]*$")] = ""
+    after: JobNames = field(default_factory=list[str])
+    env: Environment = field(default_factory=dict[str, str])
+    workdir: FolderPath = ""
     checkpoint: Checkpoint | None = None
     grace: Duration | None = None
     silent_limit: Duration | None = None
@@ -76,8 +83,8 @@ class JobSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     off_peak: bool = False
     within: Level = ""
     how: TopologyMode = "preferred"
-    needs: list[Name] = field(default_factory=list[str])
-    avoids: list[Name] = field(default_factory=list[str])
+    needs: Tags = field(default_factory=list[str])
+    avoids: Tags = field(default_factory=list[str])
 
 
 class JobFile(JobSpec, frozen=True, kw_only=True):
@@ -86,8 +93,8 @@ class JobFile(JobSpec, frozen=True, kw_only=True):
     command: Command = field(default_factory=list[str])
     name: Name = "job"
     """Looser than a submission: these names come from another scheduler and name no folder."""
-    team: Annotated[str, Meta(max_length=200)] | None = None
-    user: Annotated[str, Meta(max_length=200)] = ""
+    team: Line | None = None
+    user: Line = ""
     gpus: Annotated[float, Meta(ge=0, le=10_000_000)] | None = None
     """GPUs of the whole job; `cpus` and `mem_gib` are then for the whole job too."""
     cpus: Annotated[float, Meta(ge=0, le=1e9)] = 0.0

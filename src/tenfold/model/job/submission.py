@@ -64,6 +64,15 @@ def admitted(submission: Submission, number: int, now_ms: Millis) -> list[Admitt
     ]
 
 
+def last_member(submission: Submission, number: int, now_ms: Millis) -> Admitted:
+    """Return the last of the jobs that `admitted` returns, without the others."""
+    base = f"{submission.run_spec.name}-{number}"
+    if not submission.array:
+        return _one(submission, JobId(base), number, now_ms)
+    member = submission.array - 1
+    return _one(submission, JobId(f"{base}[{member}]"), number + member, now_ms, base, member)
+
+
 def names_of(submissions: Sequence[Submission], number: int) -> tuple[JobId, ...]:
     """Return the ids that `admitted` assigns to these submissions, starting at `number`."""
     names: list[JobId] = []

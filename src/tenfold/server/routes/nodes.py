@@ -12,7 +12,6 @@ from litestar.params import FromPath, QueryParameter
 from tenfold.journal import read
 from tenfold.live.inbox import AcceptNode, NodeBatch, RetestNode, SetNodeState
 from tenfold.model.api.nodes import (
-    CAUSE_MAX,
     NodeActionRequest,
     Nodes,
     NodeStatus,
@@ -20,6 +19,7 @@ from tenfold.model.api.nodes import (
     NodeVerb,
 )
 from tenfold.model.ids import NodeId
+from tenfold.model.strings import ONE_LINE
 from tenfold.server.auth.access import AuthedRequest, requires_role
 from tenfold.server.auth.tokens import Role
 from tenfold.server.inbox_client import call_loop, check_writable
@@ -35,7 +35,9 @@ STATE_AFTER: dict[NodeVerb, str] = {
     "accept": "accepted",
 }
 """The state of a node after each action."""
-Cause = Annotated[str, QueryParameter(max_length=CAUSE_MAX, description="Reason, for the record.")]
+Cause = Annotated[
+    str, QueryParameter(max_length=200, pattern=ONE_LINE, description="Reason, for the record.")
+]
 
 
 @get("/nodes", opt=requires_role(Role.viewer), sync_to_thread=True, operation_id="listNodes")

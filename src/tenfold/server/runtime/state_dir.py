@@ -30,7 +30,7 @@ from tenfold.model.job.job import Job
 from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.units import Millis
 
-_NUMBER = re.compile(r"-(\d{1,15})(?:\[(\d{1,15})\])?$")
+_NUMBER = re.compile(r"-(\d{1,15})(?:\[(\d{1,15})\])?\Z")
 """The number in a job's id, and the index of an array member, which counts up from it."""
 
 
