@@ -17,6 +17,7 @@ from tenfold.live.blame import CordonRule, no_cordons
 from tenfold.live.executor import Executor
 from tenfold.live.inbox import Inbox
 from tenfold.live.job_registry import JobEntry, JobRegistry
+from tenfold.live.quarantine import GuardedDecider
 from tenfold.live.world import Clock, LiveWorld
 from tenfold.model.decision import Decision
 from tenfold.model.errors import TenfoldError
@@ -155,13 +156,21 @@ class ControlPlane:
                     run(
                         world,
                         restored.fleet,
-                        parts.deciders(),
+                        _guarded(parts.deciders, world),
                         journal=buffered,
                         witnesses=[buffered, *parts.witnesses(store)],
                     )
                 except BaseException as trouble:
                     world.failed(Reason("not-known", _failure(trouble)))
                     raise
+
+
+def _guarded(deciders: Callable[[], Sequence[Decider]], world: LiveWorld) -> Sequence[Decider]:
+    """Return deciders that hold a job they fail on; each can be made again on its own."""
+    return [
+        GuardedDecider(lambda place=place: deciders()[place], world.hold)
+        for place in range(len(deciders()))
+    ]
 
 
 def _failure(error: BaseException) -> dict[str, Value]:

@@ -24,6 +24,7 @@ def fleet_digest(fleet: Fleet) -> str:
         "succeeded": fleet.failure_log.succeeded,
         "blamed": fleet.failure_log.blamed,
         "crashes": fleet.failure_log.crashes,
+        "held": fleet.held,
     }
     # Empty parts are left out, so that records from before they existed still verify.
     held = {name: value for name, value in optional.items() if value}

@@ -23,6 +23,7 @@ from tenfold.model.events import (
     JobBusy,
     JobCancelled,
     JobEnded,
+    JobHeld,
     JobIdled,
     JobRefused,
     JobResized,
@@ -132,7 +133,7 @@ class _HistoryBuilder:
         """Add a job that existed before the record begins."""
         name = self._job_id
         held = fleet.running.get(name) or fleet.orders.get(name)
-        self.job = held.job if held is not None else fleet.pending.get(name)
+        self.job = held.job if held else fleet.pending.get(name) or fleet.held.get(name)
         if self.job is None:
             return
         self._submitted_ms, self._waits = self.job.submitted_ms, held is None
@@ -212,6 +213,9 @@ class _HistoryBuilder:
                 self._note_end(event)
             case JobResized() | JobIdled() | JobBusy():
                 self._note_change(event)
+            case JobHeld():
+                self._waits = False
+                self._add(at_ms, "held", event.reason)
             case JobRefused():
                 why = joined(event.reasons) if event.reasons else Reason("refused")
                 self._finish(at_ms, "refused", why)

@@ -21,6 +21,7 @@ def check(fleet: Fleet) -> None:
 def _one_place(fleet: Fleet) -> None:
     places: list[tuple[str, Mapping[JobId, object]]] = [
         ("pending", fleet.pending),
+        ("held", fleet.held),
         ("ordered", fleet.orders),
         ("running", fleet.running),
     ]

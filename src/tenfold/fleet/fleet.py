@@ -21,6 +21,7 @@ from tenfold.model.events import (
     JobBusy,
     JobCancelled,
     JobEnded,
+    JobHeld,
     JobIdled,
     JobRefused,
     JobResized,
@@ -78,6 +79,7 @@ class Fleet:
         self.orders: dict[JobId, Order] = {}
         self.running: dict[JobId, Run] = {}
         self.past: dict[JobId, PriorRuns] = {}
+        self.held: dict[JobId, Job] = {}
         self.reservations: dict[JobId, BackfillReservation] = {}
         self.idle: dict[JobId, Millis] = {}
         self.evictions: deque[Millis] = deque(maxlen=EVICTIONS)
@@ -93,6 +95,7 @@ class Fleet:
             JobStopped: self._job_stopped,
             JobRefused: self._job_gone,
             JobCancelled: self._job_gone,
+            JobHeld: self._job_held,
             JobResized: self._job_resized,
             JobIdled: self._job_idled,
             JobBusy: self._job_busy,
@@ -133,6 +136,7 @@ class Fleet:
         copy.shares, copy.past = self.shares.copy(), self.past.copy()
         copy.pending, copy.orders = self.pending.copy(), self.orders.copy()
         copy.running, copy.history = self.running.copy(), self.history.copy()
+        copy.held = self.held.copy()
         copy.reservations, copy.idle = self.reservations.copy(), self.idle.copy()
         copy.evictions = self.evictions.copy()
         copy.failure_log = self.failure_log.copy()
@@ -142,6 +146,7 @@ class Fleet:
     def _job_submitted(self, event: JobSubmitted) -> None:
         job = event.job
         assert job.id not in self.pending, f"job `{job.id}` was submitted twice"
+        assert job.id not in self.held, f"job `{job.id}` was submitted while it is held"
         self.pending[job.id] = job
         if job.terms is not None:
             self._dependents.add(job)
@@ -216,12 +221,16 @@ class Fleet:
         self.pending[event.job_id] = job
 
     def _job_gone(self, event: JobRefused | JobCancelled) -> None:
-        job = self.pending.pop(event.job_id)
+        job = self.held.pop(event.job_id, None) or self.pending.pop(event.job_id)
         self.past.pop(event.job_id, None)
         self.reservations.pop(event.job_id, None)
         self.failure_log.over(event.job_id)
         if self._dependents.awaited:
             self._dependents.over(job, "cancelled")
+
+    def _job_held(self, event: JobHeld) -> None:
+        self.held[event.job_id] = self.pending.pop(event.job_id)
+        self.reservations.pop(event.job_id, None)
 
     def _job_resized(self, event: JobResized) -> None:
         run = self.running[event.job_id]

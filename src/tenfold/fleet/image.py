@@ -50,6 +50,7 @@ class FleetImage(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, 
     succeeded: dict[NodeId, Millis] = {}
     blamed: dict[NodeId, Reason] = {}
     crashes: dict[JobId, Crashes] = {}
+    held: tuple[Job, ...] = ()
 
 
 def image_of(fleet: Fleet) -> FleetImage:
@@ -76,6 +77,7 @@ def image_of(fleet: Fleet) -> FleetImage:
         succeeded=fleet.failure_log.succeeded.copy(),
         blamed=fleet.failure_log.blamed.copy(),
         crashes=fleet.failure_log.crashes.copy(),
+        held=tuple(fleet.held.values()),
     )
 
 
@@ -90,6 +92,7 @@ def fleet_from(image: FleetImage) -> Fleet:
     fleet.memory_mib_free = image.memory_mib_free.copy()
     fleet.shares, fleet.past = image.shares.copy(), image.past.copy()
     fleet.pending = {job.id: job for job in image.pending}
+    fleet.held = {job.id: job for job in image.held}
     fleet.orders = {order.job.id: order for order in image.orders}
     fleet.running = {run.job.id: run for run in image.running}
     fleet.reservations, fleet.idle = image.reservations.copy(), image.idle.copy()
@@ -108,5 +111,6 @@ def fleet_from(image: FleetImage) -> Fleet:
 
 def _not_over(image: FleetImage) -> Iterator[Job]:
     yield from image.pending
+    yield from image.held
     for held in (*image.orders, *image.running):
         yield held.job

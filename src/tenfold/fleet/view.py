@@ -21,8 +21,8 @@ from tenfold.model.units import Millis
 
 def job_ref(view: "FleetView", job_id: JobId) -> JobRef:
     """Return a job as reasons name it; the team of a finished job is no longer known."""
-    held = view.running.get(job_id) or view.orders.get(job_id)
-    job = view.pending.get(job_id) if held is None else held.job
+    active = view.running.get(job_id) or view.orders.get(job_id)
+    job = view.pending.get(job_id) or view.held.get(job_id) if active is None else active.job
     return JobRef(job_id, None if job is None else job.team)
 
 
@@ -77,6 +77,11 @@ class FleetView(Protocol):
     @property
     def running(self) -> Mapping[JobId, Run]:
         """Jobs that run, or are being stopped."""
+        ...
+
+    @property
+    def held(self) -> Mapping[JobId, Job]:
+        """Jobs that are held: they start no more, but are not over."""
         ...
 
     @property

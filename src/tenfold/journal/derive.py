@@ -21,6 +21,7 @@ from tenfold.model.events import (
     Event,
     JobCancelled,
     JobEnded,
+    JobHeld,
     JobRefused,
     JobResized,
     JobStarted,
@@ -70,6 +71,7 @@ class ReadTableUpdate:
             JobEnded: self._job_ended,
             JobRefused: self._job_refused,
             JobCancelled: self._job_cancelled,
+            JobHeld: self._job_held,
             NodeJoined: self._node_joined,
             NodeLost: self._node_lost,
             NodeReturned: self._node_returned,
@@ -182,6 +184,9 @@ class ReadTableUpdate:
         row = self.jobs.get(event.job_id)
         why = Reason("cancelled", _cancelled(event.by, row))
         self._set_state(event.job_id, event.at_ms, "cancelled", why)
+
+    def _job_held(self, event: JobHeld) -> None:
+        self._set_state(event.job_id, event.at_ms, "pending", event.reason)
 
     def _node_joined(self, event: NodeJoined) -> None:
         node = event.node

@@ -4,7 +4,8 @@ A job has at most one attempt at a time. An observation of another attempt is ou
 An attempt that ended before its start was observed counts as started.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Literal, Protocol, runtime_checkable
 
 from msgspec import UNSET, Struct
@@ -31,6 +32,7 @@ from tenfold.model.events import (
     Event,
     JobCancelled,
     JobEnded,
+    JobHeld,
     JobRefused,
     JobResized,
     JobStarted,
@@ -72,6 +74,16 @@ class ActiveAttempt(Struct):
     """The number of that attempt."""
     is_resize: bool = False
     """Whether this attempt continues a job that was stopped for a resize."""
+    quarantine: Reason | None = None
+    """Why its job is held once it has ended."""
+
+
+Guard = Callable[[JobId, Callable[[], list[Event]], bool], Sequence[Event]]
+"""Handles one job, which may fail: its work, and whether none of its processes is left."""
+
+
+def _unguarded(job_id: JobId, work: Callable[[], list[Event]], is_over: bool) -> Sequence[Event]:
+    return work()
 
 
 @runtime_checkable
@@ -176,7 +188,34 @@ class Attempts:
             grace_ms = self._registry.run_spec(active.job.id).grace_ms
             self._executor.stop(active.job.id, active.attempt, grace_ms)
 
-    def adopt(self, states: Iterable[AttemptState], now_ms: Millis) -> list[Event]:
+    def quarantine(
+        self, job_id: JobId, reason: Reason, now_ms: Millis, *, is_over: bool
+    ) -> list[Event]:
+        """Hold a job that cannot be handled; an attempt that is not over is stopped first."""
+        active = self._active.get(job_id)
+        if active is not None and not is_over:
+            active.quarantine = active.quarantine or reason
+            grace_ms = self._registry.run_spec(job_id).grace_ms
+            self._executor.stop(job_id, active.attempt, grace_ms)
+            return []
+        view = self._view
+        events: list[Event] = []
+        if active is not None or job_id in view.orders or job_id in view.running:
+            done_ms = view.past[job_id].progress_ms if job_id in view.past else Millis(0)
+            events.append(JobStopped(now_ms, job_id, "crashed", done_ms))
+        elif job_id not in view.pending:
+            return []
+        events.append(JobHeld(now_ms, job_id, (active and active.quarantine) or reason))
+        if active is not None:
+            self._release(active)
+            if active.stop_reason == "cancelled":
+                self._registry.close(job_id)
+                events.append(JobCancelled(now_ms, job_id, active.by or UNSET))
+        return events
+
+    def adopt(
+        self, states: Iterable[AttemptState], now_ms: Millis, guard: Guard = _unguarded
+    ) -> list[Event]:
         """Take over the attempts of an earlier control plane; return the events since then.
 
         Orders that the executor does not know are sent again: they are in the journal. Held devices
@@ -185,15 +224,25 @@ class Attempts:
         known: dict[JobId, dict[int, AttemptState]] = {}
         for state in states:
             known.setdefault(state.job_id, {})[state.attempt] = state
-        ours = [self._ordered(job_id, known) for job_id in self._view.orders]
-        ours += [self._running(job_id, known) for job_id in self._view.running]
-        for active, state in ours:
-            self._active[active.job.id] = active
+        ours: dict[JobId, AttemptState | None] = {}
+        events: list[Event] = []
+
+        def register(job_id: JobId) -> list[Event]:
+            find = self._ordered if job_id in self._view.orders else self._running
+            active, state = find(job_id, known)
+            self._active[job_id], ours[job_id] = active, state
             if state is not None:
                 self._hold_devices(active, state)
-        events = [
-            event for active, state in ours for event in self._adopt_one(active, state, now_ms)
-        ]
+            return []
+
+        for job_id in (*self._view.orders, *self._view.running):
+            over = all(state.end is not None for state in known.get(job_id, {}).values())
+            events += guard(job_id, partial(register, job_id), over)
+        for job_id, state in ours.items():
+            active = self._active.get(job_id)
+            if active is not None and active.quarantine is None:
+                work = partial(self._adopt_one, active, state, now_ms)
+                events += guard(job_id, work, state is None or state.end is not None)
         under_way = {(active.job.id, active.attempt) for active in self._active.values()}
         reported = {(job_id, number) for job_id, attempts in known.items() for number in attempts}
         self._finished = sorted({*self._finished, *reported} - under_way)
@@ -259,7 +308,7 @@ class Attempts:
     def started(self, observed: AttemptStarted, now_ms: Millis) -> list[Event]:
         """Handle the start of all members."""
         active = self._current(observed.job_id, observed.attempt)
-        if active is None or active.started_ms is not None:
+        if active is None or active.started_ms is not None or active.quarantine is not None:
             return []
         active.started_ms = now_ms
         return [_start_event(active, now_ms)]
@@ -269,6 +318,8 @@ class Attempts:
         active = self._current(observed.job_id, observed.attempt)
         if active is None:
             return []
+        if active.quarantine is not None:
+            return self.quarantine(active.job.id, active.quarantine, now_ms, is_over=True)
         events: list[Event] = []
         if active.started_ms is None:
             active.started_ms = now_ms
@@ -300,6 +351,8 @@ class Attempts:
         active = self._current(observed.job_id, observed.attempt)
         if active is None:
             return []
+        if active.quarantine is not None:
+            return self.quarantine(active.job.id, active.quarantine, now_ms, is_over=True)
         if active.stop_reason in ("cancelled", "idle"):
             events: list[Event] = (
                 [] if active.started_ms is not None else [_start_event(active, now_ms)]
@@ -313,6 +366,8 @@ class Attempts:
         active = self._current(observed.job_id, observed.attempt)
         if active is None or active.started_ms is not None:
             return []
+        if active.quarantine is not None:
+            return self.quarantine(active.job.id, active.quarantine, now_ms, is_over=True)
         self._release(active)
         if active.is_resize:
             return [self._stopped(active, now_ms, "start-failed")]

@@ -5,7 +5,9 @@ memory can be rebuilt from the fleet, the registry and the executor's attempts, 
 that was killed at any point continues where it was.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 from heapq import heappop, heappush
 from typing import Protocol
 
@@ -40,6 +42,7 @@ from tenfold.live.inbox import (
     Submit,
 )
 from tenfold.live.job_registry import JobRegistry, back_off_ms
+from tenfold.live.quarantine import Quarantine, is_job_fault
 from tenfold.model.actions import Action, RefuseJob, ReserveStart, ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
     ActionRefused,
@@ -62,6 +65,7 @@ MANUAL = "by-hand"
 """Reason code of a cordon by a user who gave a reason."""
 NAMED_MOST = 5
 """Unknown nodes listed in a refusal; further ones are counted."""
+_LOG = logging.getLogger("tenfold.live")
 
 
 class Clock(Protocol):
@@ -94,6 +98,7 @@ class LiveWorld:
         self._attempts = Attempts(executor, registry, view, saved_at)
         if isinstance(clock, AheadClock):
             self._attempts.clock = clock
+        self._quarantine = Quarantine(self._attempts, view)
         self._node_tests = NodeTests(executor, view)
         self._cordons = FailureCordons(no_cordons, view)
         self._due: list[tuple[int, int, JobId]] = []
@@ -149,24 +154,42 @@ class LiveWorld:
         """Pass orders to the executor; most outcomes come with `wait`. Reservations need none."""
         outcomes: list[Event] = []
         for action in actions:
-            if type(action) is StartJob:
-                order = self._view.orders[action.job_id]
-                active = self._attempts.order(order.job, action.slots)
-                self._launch(active, now_ms)
-            elif type(action) is StopJob:
-                self._stop(action, now_ms, outcomes)
-            elif type(action) is ResizeJob:
-                self._resize(action, now_ms, outcomes)
-            elif type(action) is not ReserveStart:
-                assert type(action) is RefuseJob
-                self._registry.close(action.job_id)
-                outcomes.append(JobRefused(now_ms, action.job_id, action.reasons))
+            outcomes += self._quarantine.handle(
+                action.job_id,
+                now_ms,
+                partial(self._carry_out, action, now_ms),
+                is_over=type(action) is StartJob,
+                made=outcomes,
+            )
         return outcomes
+
+    def _carry_out(self, action: Action, now_ms: Millis) -> Sequence[Event]:
+        outcomes: list[Event] = []
+        if type(action) is StartJob:
+            order = self._view.orders[action.job_id]
+            active = self._attempts.order(order.job, action.slots)
+            self._launch(active, now_ms)
+        elif type(action) is StopJob:
+            self._stop(action, now_ms, outcomes)
+        elif type(action) is ResizeJob:
+            self._resize(action, now_ms, outcomes)
+        elif type(action) is not ReserveStart:
+            assert type(action) is RefuseJob
+            self._registry.close(action.job_id)
+            outcomes.append(JobRefused(now_ms, action.job_id, action.reasons))
+        return outcomes
+
+    def hold(self, job_id: JobId, error: Exception) -> None:
+        """Hold a pending job that a policy fails on."""
+        self._quarantine.hold(job_id, error)
 
     def _adopted(self) -> list[Event]:
         now_ms = self._clock.now_ms()
         found = self._node_tests.adopt(self._executor.attempts())
-        events = self._attempts.adopt(found, now_ms)
+        handle = self._quarantine.handle
+        events = self._attempts.adopt(
+            found, now_ms, lambda job, work, is_over: handle(job, now_ms, work, is_over=is_over)
+        )
         for job_id in self._view.running:
             active = self._attempts.get(job_id)
             if active is not None:
@@ -175,13 +198,26 @@ class LiveWorld:
 
     def _collect_events(self, now_ms: Millis) -> list[Event]:
         events, self._startup_events = self._startup_events or [], None
+        events += self._quarantine.due(now_ms)
         for pending in self._inbox.drain():
-            self._request(pending, now_ms, events)
+            self._try_request(pending, now_ms, events)
         for observation in self._executor.observations():
-            events += self._on_observation(observation, now_ms)
-        self._run_due(now_ms)
+            events += self._observe(observation, now_ms, events)
+        self._run_due(now_ms, events)
         events += self._cordons.cordons(events, now_ms)
         return events
+
+    def _try_request(self, pending: PendingRequest, now_ms: Millis, events: list[Event]) -> None:
+        """Handle a request; one that cannot be handled is refused, and changes nothing."""
+        before = len(events)
+        try:
+            self._request(pending, now_ms, events)
+        except Exception as error:
+            if not is_job_fault(error):
+                raise
+            _LOG.exception("a request is refused: the loop failed on it")
+            del events[before:]
+            pending.reply(Answer(refused=Reason("request-failed", {"error": type(error).__name__})))
 
     def _request(self, pending: PendingRequest, now_ms: Millis, events: list[Event]) -> None:
         match pending.request:
@@ -246,7 +282,9 @@ class LiveWorld:
                 self._attempts.stop(active, "cancelled")
             elif active is not None:
                 events += self._attempts.cancel_delayed(active, by, now_ms)
-            elif job_id not in gone and (job_id in fresh or job_id in self._view.pending):
+            elif job_id not in gone and (
+                job_id in fresh or job_id in self._view.pending or job_id in self._view.held
+            ):
                 self._registry.close(job_id)
                 events.append(JobCancelled(now_ms, job_id, by or UNSET))
             else:
@@ -299,6 +337,17 @@ class LiveWorld:
             events.append(made[state])
             if state == "down":
                 self._attempts.stop_on_node(node)
+
+    def _observe(
+        self, observation: Observation, now_ms: Millis, events: Sequence[Event]
+    ) -> Sequence[Event]:
+        work = partial(self._on_observation, observation, now_ms)
+        if isinstance(observation, NodeUnreachable | NodeReachable):
+            return work()
+        is_over = isinstance(observation, AttemptEnded | AttemptLost | OrderRefused)
+        return self._quarantine.handle(
+            observation.job_id, now_ms, work, is_over=is_over, made=events
+        )
 
     def _on_observation(self, observation: Observation, now_ms: Millis) -> list[Event]:
         if node_test_of(observation) is not None:
@@ -353,17 +402,23 @@ class LiveWorld:
     def _schedule(self, at_ms: int, active: ActiveAttempt) -> None:
         heappush(self._due, (at_ms, active.attempt, active.job.id))
 
-    def _run_due(self, now_ms: Millis) -> None:
+    def _run_due(self, now_ms: Millis, events: list[Event]) -> None:
         """Launch delayed attempts, and stop those past their time limit."""
         while self._due and self._due[0][0] <= now_ms:
             _, attempt, job_id = heappop(self._due)
             active = self._attempts.get(job_id)
             if active is None or active.attempt != attempt:
                 continue
-            if not active.launched:
-                self._attempts.launch(active)
-            elif active.started_ms is not None and active.stop_reason is None:
-                self._attempts.stop(active, "timeout")
+            work = partial(self._attempt_due, active)
+            is_over = not active.launched
+            events += self._quarantine.handle(job_id, now_ms, work, is_over=is_over, made=events)
+
+    def _attempt_due(self, active: ActiveAttempt) -> Sequence[Event]:
+        if not active.launched:
+            self._attempts.launch(active)
+        elif active.started_ms is not None and active.stop_reason is None:
+            self._attempts.stop(active, "timeout")
+        return ()
 
 
 def _not_running(job_id: JobId, what: str) -> Reason:

@@ -146,6 +146,14 @@ class JobCancelled(Struct, frozen=True, forbid_unknown_fields=True, gc=False, ta
     """The user who cancelled it, where known."""
 
 
+class JobHeld(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="JobHeld"):
+    """A pending job is held: no policy sees it, and it stays pending until it is cancelled."""
+
+    at_ms: Millis
+    job_id: JobId
+    reason: Reason
+
+
 class JobResized(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="JobResized"):
     """A running job continues on the slots of its resize."""
 
@@ -203,6 +211,7 @@ Event = (
     | JobResized
     | JobIdled
     | JobBusy
+    | JobHeld
     | ActionOrdered
     | ActionRefused
 )

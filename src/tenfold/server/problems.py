@@ -55,6 +55,7 @@ _CLIENT_NAMES = {
 _REFUSED = {
     "job-not-active": 409,
     "key-taken": 409,
+    "request-failed": 500,
     "no-such-node": 404,
     "node-refused": 409,
     "node-not-refused": 409,
@@ -65,6 +66,7 @@ _REFUSED = {
 }
 """Status by the loop's refusal code; all others mean that it cannot answer now."""
 _HINTS = {
+    "request-failed": "nothing was changed; the server log has the traceback",
     "key-taken": "use a new key for a different request",
     "no-such-node": "check `tenfold node list`; no other node was changed",
     "node-refused": "fix the node and test it again, or accept it as it is",

@@ -13,13 +13,22 @@ from tenfold.fleet.capacity import Capacity
 from tenfold.fleet.view import FleetView
 from tenfold.model.actions import Action, RefuseJob
 from tenfold.model.decision import Decision
-from tenfold.model.events import Event, JobCancelled, JobEnded, JobRefused, JobSubmitted
+from tenfold.model.events import (
+    Event,
+    JobCancelled,
+    JobEnded,
+    JobHeld,
+    JobRefused,
+    JobSubmitted,
+)
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
 from tenfold.model.reason import JobRef, Reason
 from tenfold.model.units import Millis
 
 _ENDS = (JobEnded, JobCancelled, JobRefused)
+_LEAVES = (JobCancelled, JobRefused, JobHeld)
+"""Events after which a pending job is no longer pending."""
 
 
 class DependencyGate:
@@ -74,7 +83,7 @@ class DependencyGate:
         for event in news:
             if isinstance(event, JobSubmitted) and waits_for(view, event.job):
                 self._hidden_jobs[event.job.id] = event.job
-            elif isinstance(event, JobCancelled | JobRefused) and event.job_id in self._hidden_jobs:
+            elif isinstance(event, _LEAVES) and event.job_id in self._hidden_jobs:
                 del self._hidden_jobs[event.job_id]
             else:
                 visible.append(event)
@@ -107,7 +116,7 @@ def waits_for(view: FleetView, job: Job) -> bool:
         if status is not None:
             if status != "completed":
                 return True
-        elif earlier in view.pending or earlier in view.orders or earlier in view.running:
+        elif any(earlier in jobs for jobs in (view.pending, view.orders, view.running, view.held)):
             return True
     return False
 

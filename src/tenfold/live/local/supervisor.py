@@ -56,6 +56,7 @@ WAIT_MS_MOST = 3_600_000
 ATTEMPTS_MOST = 1_000
 """After this many, a fresh fork is better: garbage collection is off."""
 UMASK_OWN = 0o077
+ERROR_CHARACTERS_MOST = 500
 
 
 def supervise(
@@ -69,12 +70,9 @@ def supervise(
         os.umask(UMASK_OWN)
         add_to_record(lock, {"supervisor": os.getpid()})
         notes = NoteWriter(folder.home.path, channel)
-        supervisor = _Supervisor(folder, lock, limits, notes, signals)
-        end = supervisor.run()
-        write_end(folder, end, notes)
-        supervisor.group.remove()
+        end, is_reusable = _supervise_one(folder, lock, limits, notes, signals)
         os.close(lock)
-        if channel is None or not supervisor.is_reusable or notes.has_unsent:
+        if channel is None or not is_reusable or notes.has_unsent:
             return
         next_attempt = (
             channel.wait_for_next(folder.home, signals)
@@ -84,6 +82,40 @@ def supervise(
         if next_attempt is None:
             return
         folder, lock = next_attempt
+
+
+def _supervise_one(
+    folder: AttemptFolder, lock: int, limits: ResourceLimits, notes: NoteWriter, signals: int
+) -> tuple[EndLine, bool]:
+    """Run one attempt and write its end, whatever happens; return whether nothing of it is left."""
+    supervisor: _Supervisor | None = None
+    try:
+        supervisor = _Supervisor(folder, lock, limits, notes, signals)
+        end = supervisor.run()
+        is_reusable = supervisor.is_reusable
+    except Exception as error:
+        # Without an end the attempt would count as lost, with no word on why.
+        end_descendants()
+        end, is_reusable = _failed_end(error, supervisor), False
+    write_end(folder, end, notes)
+    with suppress(OSError):
+        if supervisor is not None:
+            supervisor.group.remove()
+    return end, is_reusable
+
+
+def _failed_end(error: Exception, supervisor: "_Supervisor | None") -> EndLine:
+    """Return the end of an attempt whose supervisor failed outside of its run."""
+    started_ms = None if supervisor is None else supervisor.started_ms
+    if started_ms is None:
+        reason: ReasonLine = {
+            "code": "start-failed",
+            "sentence": f"cannot start: {_error_text(error)}",
+        }
+        return end_line("start-failed", started_ms=None, reason=reason)
+    sentence = f"the supervisor failed, so the result is unknown: {_error_text(error)}"
+    reason = {"code": "supervisor-lost", "sentence": sentence}
+    return end_line("lost", started_ms=started_ms, reason=reason)
 
 
 class _Supervisor:
@@ -123,6 +155,11 @@ class _Supervisor:
         """Whether nothing was signalled: then nothing of the attempt is left here."""
         return self._reason is None and not self._stopping
 
+    @property
+    def started_ms(self) -> int | None:
+        """When all members ran their command."""
+        return self._started_ms
+
     def run(self) -> EndLine:
         """Return how the attempt ended, when none of its processes is left."""
         try:
@@ -132,11 +169,9 @@ class _Supervisor:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, BLOCKED_SIGNALS)
             while self._ranks:
                 self._poll_once()
-        except OSError as error:
-            self._how = "start-failed" if self._started_ms is None else self._how
-            where = f" `{error.filename}`" if error.filename else ""
-            sentence = f"cannot start: {error.strerror or error}{where}"
-            self._reason = {"code": "start-failed", "sentence": sentence}
+        except Exception as error:
+            # Of any kind: an exception that ended this process would be repeated by the next.
+            self._on_error(error)
         if is_podman(self.launch["runtime"]) and (self._first is None or self._first[1] >= 0):
             wait_for_cleanup()
         end_descendants()
@@ -323,6 +358,17 @@ class _Supervisor:
         sentence = f"member {rank} sent no heartbeat for too long"
         self._begin_stop(0, "silent", {"code": "silent", "sentence": sentence})
 
+    def _on_error(self, error: Exception) -> None:
+        """Report an error of this process: the start failed, or the result is unknown."""
+        if self._started_ms is None:
+            self._how = "start-failed"
+            sentence = f"cannot start: {_error_text(error)}"
+            self._reason = {"code": "start-failed", "sentence": sentence}
+        elif self._how == "exited":
+            self._how, self._first = "lost", None
+            sentence = f"the supervisor failed, so the result is unknown: {_error_text(error)}"
+            self._reason = {"code": "supervisor-lost", "sentence": sentence}
+
     def _fail(self, sentence: str) -> None:
         self._begin_stop(0, "start-failed", {"code": "start-failed", "sentence": sentence})
 
@@ -359,6 +405,14 @@ class _Supervisor:
         if self._died_ms is not None:
             end["died_ms"] = self._died_ms
         return end
+
+
+def _error_text(error: Exception) -> str:
+    """Return what an error says; that of a library may be long."""
+    if isinstance(error, OSError):
+        where = f" `{error.filename}`" if error.filename else ""
+        return f"{error.strerror or error}{where}"[:ERROR_CHARACTERS_MOST]
+    return f"{type(error).__name__}: {error}"[:ERROR_CHARACTERS_MOST]
 
 
 def _end_note(folder: AttemptFolder, end: EndLine) -> bytes:

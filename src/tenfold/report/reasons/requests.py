@@ -10,6 +10,7 @@ REQUESTS = {
     "journal-waits": Template("the journal has not responded for {waited_s:.0f} s"),
     "job-not-active": Template("job {name:name} is neither pending nor running"),
     "key-taken": Template("key {key:name} was already used for a different submission"),
+    "request-failed": Template("the control plane failed on this request ({error:word})"),
     "loop-failed": Template(
         "{error:word}[: {said:text}|: {detail:word}|]", plain="the scheduling loop failed"
     ),

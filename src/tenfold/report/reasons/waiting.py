@@ -90,6 +90,11 @@ WAITING = {
         "[, and {kept:number} of idle quota is not lent out]",
         plain="other teams do not lend their idle quota",
     ),
+    "quarantined": Template(
+        "held: the control plane failed on it ({error:word}[: {said:text}]); cancel it, and submit "
+        "it again once the cause is fixed",
+        plain="held: the control plane failed on it",
+    ),
     "quota-hours": Template(
         "{limit:causes}; [quota rises to {quota:amount}|quotas change] in {in_ms:ms}",
         plain="over the quota for this hour",

@@ -197,7 +197,7 @@ def _advanced(store: Store, fleet: Fleet) -> bool:
 def _comes_after(fleet: Fleet, job: Job) -> Reason | None:
     """Return the reason of a job that waits for unfinished dependencies."""
     after = job.terms.after if job.terms is not None else ()
-    lives = (fleet.pending, fleet.orders, fleet.running)
+    lives = (fleet.pending, fleet.orders, fleet.running, fleet.held)
     left = [name for name in after if any(name in jobs for jobs in lives)]
     if not left:
         return None

@@ -85,7 +85,7 @@ class JobMeters:
 
     def _take_over(self, fleet: Fleet) -> None:
         """Start with the active jobs of the journal."""
-        for job in fleet.pending.values():
+        for job in (*fleet.pending.values(), *fleet.held.values()):
             self._jobs[job.id] = _Job(job.submitted_ms)
         for held in fleet.orders.values():
             gpus, since_ms = _gpus(held.slots), held.ordered_ms

@@ -233,9 +233,8 @@ class Runtime:
 
     def _pause(self, ms: Millis) -> None:
         trouble = self.plane.trouble
-        _LOG.error(
-            "the scheduling loop failed and restarts: %s", render(trouble) if trouble else ""
-        )
+        said = render(trouble) if trouble else ""
+        _LOG.error("the scheduling loop failed and restarts: %s", said, exc_info=True)
         self._stopping.wait(ms / SECOND)
 
     def _parts(self) -> Parts:

@@ -8,6 +8,7 @@ STATE_DIR/shadow.jsonl   what a shadow policy would have done
 STATE_DIR/address.json   the address of the control plane, while it runs
 """
 
+import logging
 import os
 import re
 from contextlib import suppress
@@ -30,6 +31,7 @@ from tenfold.model.job.job import Job
 from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.units import Millis
 
+_LOG = logging.getLogger("tenfold.server")
 _NUMBER = re.compile(r"-(\d{1,15})(?:\[(\d{1,15})\])?\Z")
 """The number in a job's id, and the index of an array member, which counts up from it."""
 
@@ -119,11 +121,14 @@ def saved_in(run: Path) -> CheckpointTime:
             "folder": run_spec.folder,
             "saves_folder": run_spec.checkpoint.folder,
         }
-        folder = JobFolders(home, cast("LaunchLine", line)).checkpoints
-        with suppress(OSError, CheckpointError):
-            found = newest(folder)
-            if found is not None and found.at_ms is not None:
-                return Millis(found.at_ms)
-        return None
+        try:
+            found = newest(JobFolders(home, cast("LaunchLine", line)).checkpoints)
+        except (OSError, CheckpointError):
+            return None
+        except Exception:
+            # The job names the folder and writes what is in it; the loop must not fail on either.
+            _LOG.exception("the checkpoints of job `%s` cannot be read", job.id)
+            return None
+        return None if found is None or found.at_ms is None else Millis(found.at_ms)
 
     return saved_at

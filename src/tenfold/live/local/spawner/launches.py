@@ -29,15 +29,16 @@ def why_refused(launch: Launch, path: str) -> tuple[str, Reason | None]:
         return "", Reason("no-command")
     if not launch.members:
         return "", Reason("no-members")
+    saves = spec.checkpoint.folder if spec.checkpoint else ""
     words = [
         *spec.command,
         spec.folder,
+        saves,
         spec.image,
         *(word for pair in spec.env for word in pair),
     ]
     if any("\0" in word for word in words) or any("=" in name or not name for name, _ in spec.env):
         return "", Reason("unusable-word")
-    saves = spec.checkpoint.folder if spec.checkpoint else ""
     for folder in (spec.folder, saves):
         if folder and escapes_team_folder(folder):
             return "", Reason("folder-outside-team", {"folder": Text(folder)})

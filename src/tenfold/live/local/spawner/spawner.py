@@ -142,14 +142,24 @@ class _Spawner:
         try:
             order = cast(OrderLine, parsed(text))
             known = self._carry_out(order)
-        except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
-            os.write(2, f"order failed: {error!r}\n".encode())
+        except Exception as error:
+            # Every job depends on this process: no order may end it.
+            os.write(2, f"order failed: {error!r}\n".encode(errors="replace"))
+            self._refuse_failed(text, error)
             return
         ack: NoteLine = {"saw": "taken", "at_ms": now_ms(), "order": order["order"]}
         if known is not None:
             ack["known"] = True
             ack["job"], ack["attempt"] = known.job, known.number
         self._clients.send(client, ack)
+
+    def _refuse_failed(self, text: bytes, error: Exception) -> None:
+        """Report a start that failed here: without an answer its job would wait for ever."""
+        with suppress(Exception):
+            launch = parsed(text)["launch"]
+            folder = self._home.attempt(launch["job"], launch["attempt"])
+            sentence = f"cannot start: {type(error).__name__}: {error}"[:300]
+            self._clients.broadcast(refused(folder, "start-failed", sentence))
 
     def _carry_out(self, order: OrderLine) -> AttemptFolder | None:
         """Carry out an order; return the attempt if it already existed."""
