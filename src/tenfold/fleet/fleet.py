@@ -229,8 +229,11 @@ class Fleet:
             self._dependents.over(job, "cancelled")
 
     def _job_held(self, event: JobHeld) -> None:
+        """It does not start again: what policies know of pending jobs is dropped."""
         self.held[event.job_id] = self.pending.pop(event.job_id)
+        self.past.pop(event.job_id, None)
         self.reservations.pop(event.job_id, None)
+        self.failure_log.over(event.job_id)
 
     def _job_resized(self, event: JobResized) -> None:
         run = self.running[event.job_id]

@@ -1,0 +1,243 @@
+"""A job that the loop fails on is held, also after a restart, and every other job goes on."""
+
+import logging
+from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from litestar import Litestar
+from litestar.testing import TestClient
+
+from patience import until
+from tenfold.compose import policies
+from tenfold.fleet.view import FleetView
+from tenfold.journal.verify import verify
+from tenfold.live.executor import AttemptStarted, Launch
+from tenfold.live.inbox import Answer, Request
+from tenfold.model.decision import Decision
+from tenfold.model.events import Event
+from tenfold.model.ids import JobId
+from tenfold.model.job.job import Job
+from tenfold.model.job.run_spec import RunSpec
+from tenfold.model.units import Millis
+from tenfold.server.app import make_app
+from tenfold.server.auth.tokens import Role
+from tenfold.server.runtime import runtime as runtime_module
+from tenfold.server.runtime.runtime import Runtime, ServerDeps
+from unit.server.conftest import NODES
+from unit.server.fake_executor import FakeExecutor, FakeProcesses
+from unit.server.waiting import job_when
+
+API = "/api/v1"
+POISON = "poison"
+Client = TestClient[Litestar]
+
+
+class Planted(ValueError):
+    """What nobody thought of."""
+
+
+def is_poison(name: str) -> bool:
+    return name.startswith(POISON)
+
+
+class FailsToStart(FakeExecutor):
+    """Fails on the launch of one job, as code that meets a value it cannot encode."""
+
+    def start(self, launch: Launch) -> None:
+        if is_poison(launch.job_id):
+            raise Planted("embedded null byte")
+        super().start(launch)
+
+
+def saved_at(job: Job, _: RunSpec) -> Millis | None:
+    if is_poison(job.id):
+        raise Planted("embedded null byte")
+    return None
+
+
+class Plane:
+    """A server in one folder that is started and stopped, and a client of it."""
+
+    def __init__(self, folder: Path, executor: type[FakeExecutor], **deps: Any) -> None:
+        self.processes = FakeProcesses(folder)
+        self._deps = ServerDeps(
+            journal=str(folder / "journal.db"),
+            executor=lambda: executor(self.processes),
+            logs=self.processes,
+            wait_s=20.0,
+            **deps,
+        )
+        self.runtime, self.client = self.start()
+
+    def start(self) -> tuple[Runtime, Client]:
+        self.runtime = Runtime(self._deps)
+        self.runtime.start(NODES)
+        self.client = TestClient(make_app(self.runtime.control), raise_server_exceptions=False)
+        secret, _ = self.runtime.control.tokens.create(
+            name="m", team="red", role=Role.member, days=1
+        )
+        self.client.headers["Authorization"] = f"Bearer {secret}"
+        return self.runtime, self.client
+
+    def submit(self, name: str, **more: Any) -> str:
+        made = self.client.post(f"{API}/jobs", json={"command": ["true"], "name": name, **more})
+        assert made.status_code == 201, made.text
+        return made.json()["id"]
+
+    def job(self, job_id: str) -> dict[str, Any]:
+        return self.client.get(f"{API}/jobs/{job_id}").json()
+
+    def until_held(self, job_id: str) -> dict[str, Any]:
+        until(
+            lambda: self.job(job_id)["reason"]["code"] == "quarantined",
+            explain=lambda: str(self.job(job_id)),
+        )
+        return self.job(job_id)
+
+    def check_rest(self) -> None:
+        """The loop runs and starts other jobs, and the journal says nothing impossible."""
+        assert self.client.get("/readyz").status_code == 200
+        other = self.submit("other")
+        job_when(self.client, other, "running")
+        self.processes.end(other)
+        job_when(self.client, other, "succeeded")
+        assert verify(self.runtime.store).findings == ()
+
+
+@pytest.fixture
+def plane(tmp_path: Path) -> Generator[Callable[..., Plane], None, None]:
+    made: list[Plane] = []
+
+    def start(executor: type[FakeExecutor] = FakeExecutor, **deps: Any) -> Plane:
+        made.append(Plane(tmp_path, executor, **deps))
+        return made[-1]
+
+    yield start
+    for one in made:
+        one.runtime.stop()
+
+
+def held(plane: Plane, job_id: str) -> None:
+    """It is held with its reason, shown, counted, and stays held over a restart."""
+    told = plane.until_held(job_id)
+    assert told["state"] == "pending"
+    assert told["reason"]["sentence"] == (
+        "held: the control plane failed on it (Planted: embedded null byte); cancel it, and submit "
+        "it again once the cause is fixed"
+    )
+    until(lambda: "tenfold_held_jobs 1.0" in plane.client.get("/metrics").text)
+    why = plane.client.get(f"{API}/jobs/{job_id}/why").json()
+    assert (why["reason"]["code"], why["why"]) == ("quarantined", None)
+    plane.check_rest()
+    plane.runtime.stop()
+    plane.start()
+    assert plane.until_held(job_id)["state"] == "pending"
+    plane.check_rest()
+    cancelled = plane.client.delete(f"{API}/jobs/{job_id}")
+    assert (cancelled.status_code, cancelled.json()["state"]) == (202, "cancelled")
+    until(lambda: "tenfold_held_jobs 0.0" in plane.client.get("/metrics").text)
+    plane.check_rest()
+
+
+def test_a_job_that_cannot_be_launched_is_held(
+    plane: Callable[..., Plane], caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.ERROR, "tenfold.live")
+    own = plane(FailsToStart)
+    held(own, own.submit(POISON))
+    [record] = [one for one in caplog.records if "is held" in one.message]
+    assert record.exc_info is not None
+    assert record.exc_info[0] is Planted
+
+
+def test_a_job_whose_end_cannot_be_handled_is_held(plane: Callable[..., Plane]):
+    own = plane(saved_at=saved_at)
+    job_id = own.submit(POISON, gpus_per_node=4, checkpoint={"dir": "c"})
+    job_when(own.client, job_id, "running")
+    own.processes.end(job_id, exit_code=1)
+    held(own, job_id)
+    # What it held is free again.
+    again = own.submit("large", nodes=2, gpus_per_node=4)
+    job_when(own.client, again, "running")
+
+
+def test_a_journal_with_a_job_that_cannot_be_taken_over_comes_up_ready(
+    plane: Callable[..., Plane],
+):
+    own = plane(saved_at=saved_at)
+    job_id = own.submit(POISON, checkpoint={"dir": "c"})
+    job_when(own.client, job_id, "running")
+    own.runtime.stop()
+    own.processes.end(job_id, exit_code=1)
+    own.start()
+    held(own, job_id)
+
+
+class FailsOnStarted(FakeExecutor):
+    """Reports a start in a way that cannot be handled."""
+
+    def observations(self) -> list[Any]:
+        return [
+            AttemptStarted(one.at_ms, one.job_id, Unequal(one.attempt))
+            if isinstance(one, AttemptStarted) and is_poison(one.job_id)
+            else one
+            for one in super().observations()
+        ]
+
+
+class Unequal(int):
+    def __eq__(self, _: object) -> bool:
+        raise Planted("embedded null byte")
+
+    def __hash__(self) -> int:
+        return int(self)
+
+
+def test_a_running_job_that_cannot_be_handled_is_stopped_and_held(plane: Callable[..., Plane]):
+    own = plane(FailsOnStarted)
+    job_id = own.submit(POISON)
+    own.until_held(job_id)
+    assert (JobId(job_id), 1) in own.processes.ends
+    own.check_rest()
+
+
+class FailsOnPoison:
+    """A policy that fails while one job is pending."""
+
+    name = "fails"
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
+        if any(is_poison(job) for job in view.pending):
+            raise Planted("embedded null byte")
+        return self._inner.decide(view, now_ms, news)
+
+
+def test_a_job_that_the_policy_fails_on_is_found_among_others_and_held(
+    plane: Callable[..., Plane], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(
+        runtime_module,
+        "placing_decider",
+        lambda policy: FailsOnPoison(policies.placing_decider(policy)),
+    )
+    own = plane()
+    waiting = [own.submit("large", nodes=2, gpus_per_node=4) for _ in range(5)]
+    job_id = own.submit(POISON)
+    own.submit("last")
+    held(own, job_id)
+    assert own.job(waiting[-1])["reason"]["code"] != "quarantined"
+
+
+def test_a_request_that_cannot_be_handled_is_refused(plane: Callable[..., Plane]):
+    own = plane()
+    answers: list[Answer] = []
+    own.runtime.inbox.put(cast("Request", None), answers.append)
+    until(lambda: bool(answers))
+    assert answers[0].refused is not None
+    assert answers[0].refused.code == "request-failed"
+    own.check_rest()
