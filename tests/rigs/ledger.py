@@ -17,6 +17,7 @@ from tenfold.model.events import (
     JobBusy,
     JobCancelled,
     JobEnded,
+    JobHeld,
     JobIdled,
     JobRefused,
     JobResized,
@@ -115,6 +116,8 @@ class Ledger:
             self._resized(event)
         elif isinstance(event, JobIdled | JobBusy):
             self._used(event)
+        elif isinstance(event, JobHeld):
+            self._expect(event.job_id, "waiting", event)
         else:
             name = event.node.id if isinstance(event, NodeJoined) else event.node_id
             self._is_lost[name] = isinstance(event, NodeLost)

@@ -5,7 +5,6 @@ by it. What the roots lead to must be named here too; a test walks them.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 from types import NoneType, UnionType
 from typing import (
     Any,
@@ -69,6 +68,7 @@ STRUCTS: dict[str, type[Struct]] = {
     "JobResized": events.JobResized,
     "JobIdled": events.JobIdled,
     "JobBusy": events.JobBusy,
+    "JobHeld": events.JobHeld,
     "ActionOrdered": events.ActionOrdered,
     "ActionRefused": events.ActionRefused,
     "StartJob": actions.StartJob,
@@ -214,7 +214,3 @@ def _hint(hint: Any) -> str:
 
 
 _NAMES: dict[Any, str] = {kind: name for name, kind in (*STRUCTS.items(), *LINES.items())}
-
-if __name__ == "__main__":
-    # Only for what was added: a wire name that changed makes every stored record unreadable.
-    (Path(__file__).parent / "data" / "wire.txt").write_text(listing())

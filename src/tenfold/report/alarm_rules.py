@@ -163,6 +163,16 @@ def _deployment(limits: Thresholds) -> Iterator[Alarm]:
     )
 
 
+_HELD = Alarm(
+    name="TenfoldJobsHeld",
+    expr="sum(tenfold_held_jobs) > 0",
+    lasts="0m",
+    severity="critical",
+    summary="{{ $value }} jobs are held because the control plane failed on them",
+    do="`tenfold job list --state pending` shows them; the server log has the traceback",
+)
+
+
 def _production(limits: Thresholds) -> Iterator[Alarm]:
     yield Alarm(
         name="TenfoldDown",
@@ -180,14 +190,7 @@ def _production(limits: Thresholds) -> Iterator[Alarm]:
         summary="the scheduling loop restarted {{ $value | humanize }} times in an hour",
         do="check the server log, and the disk of the journal first",
     )
-    yield Alarm(
-        name="TenfoldJobsHeld",
-        expr="sum(tenfold_held_jobs) > 0",
-        lasts="0m",
-        severity="critical",
-        summary="{{ $value }} jobs are held because the control plane failed on them",
-        do="`tenfold job list --state pending` shows them; the server log has the traceback",
-    )
+    yield _HELD
     nodes = "sum(tenfold_nodes)"
     yield Alarm(
         name="TenfoldNodesDown",

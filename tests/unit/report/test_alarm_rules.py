@@ -83,6 +83,7 @@ CASES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
         {"tenfold_loop_starts_total": "1x500 2+1x40"},
         {"tenfold_loop_starts_total": "1x540"},
     ),
+    "TenfoldJobsHeld": ({"tenfold_held_jobs": "0x500 1x40"}, {"tenfold_held_jobs": "0x540"}),
     "TenfoldNodesDown": (
         {'tenfold_nodes{state="down"}': "1x540", 'tenfold_nodes{state="up"}': "9x540"},
         {
