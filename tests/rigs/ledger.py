@@ -114,10 +114,8 @@ class Ledger:
             self._expect(event.job_id, "waiting", event).is_at = "over"
         elif isinstance(event, JobResized):
             self._resized(event)
-        elif isinstance(event, JobIdled | JobBusy):
+        elif isinstance(event, JobIdled | JobBusy | JobHeld):
             self._used(event)
-        elif isinstance(event, JobHeld):
-            self._expect(event.job_id, "waiting", event)
         else:
             name = event.node.id if isinstance(event, NodeJoined) else event.node_id
             self._is_lost[name] = isinstance(event, NodeLost)
@@ -186,7 +184,10 @@ class Ledger:
         story.work.resize(event.at_ms, story.slots, story.becoming)
         story.slots, story.becoming = story.becoming, None
 
-    def _used(self, event: JobIdled | JobBusy) -> None:
+    def _used(self, event: JobIdled | JobBusy | JobHeld) -> None:
+        if isinstance(event, JobHeld):
+            self._expect(event.job_id, "waiting", event)
+            return
         story = self._expect(event.job_id, "running", event)
         turns = story.idles != isinstance(event, JobIdled)
         hold("idling-begins-and-ends", turns, f"it idles or not already: {event}")

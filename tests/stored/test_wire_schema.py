@@ -1,9 +1,9 @@
 """What stands on disks keeps its names: a Python name may change, a wire name may not.
 
 The listing in `data/wire.txt` is kept as it was agreed on. What was added to stored types since
-then is listed in `added.txt`, line by line; after a change that was meant to add something, look at the
-difference and write that file anew. A name that went away, or that was required and is not any
-more, needs a way to read the records that have it.
+then is listed in `added.txt`, line by line. After a change that was meant to add something, look
+at the difference and write that file anew. A name that went away, or that was required and is not
+any more, needs a way to read the records that have it.
 """
 
 import copy
