@@ -47,6 +47,7 @@ Code = Literal[
     "start-ordered",
     "started",
     "order-refused",
+    "held",
     "resized",
     "idled",
     "busy",

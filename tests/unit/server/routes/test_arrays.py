@@ -80,7 +80,7 @@ def test_coming_after_another_teams_job_is_refused_as_if_it_were_not_there(
     theirs = client.post(JOBS, json=FOUR, headers=blue).json()["id"]
     array = an_array(client, 2, blue)
     told: list[dict[str, object]] = []
-    for name in (theirs, array, "nobody-7", "x\0y"):
+    for name in (theirs, array, "nobody-7", "x y"):
         ask = {**FOUR, "after": [name]}
         refused = client.post(JOBS, json={"jobs": [FOUR, ask]}, headers=red)
         assert (refused.status_code, refused.json()["code"]) == (422, "no-such-job")

@@ -20,6 +20,7 @@ from tenfold.model.events import Event
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
 from tenfold.model.job.run_spec import RunSpec
+from tenfold.model.policy.policy import Policy
 from tenfold.model.units import Millis
 from tenfold.server.app import make_app
 from tenfold.server.auth.tokens import Role
@@ -223,7 +224,7 @@ def test_a_job_that_the_policy_fails_on_is_found_among_others_and_held(
     monkeypatch.setattr(
         runtime_module,
         "placing_decider",
-        lambda policy: FailsOnPoison(policies.placing_decider(policy)),
+        lambda policy: FailsOnPoison(policies.placing_decider(cast("Policy", policy))),
     )
     own = plane()
     waiting = [own.submit("large", nodes=2, gpus_per_node=4) for _ in range(5)]
