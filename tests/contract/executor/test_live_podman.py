@@ -21,6 +21,7 @@ from contract.executor.real_processes import (
 from engines.podman import IMAGE, Podman, podman_with_image
 from tenfold.live.executor import AttemptEnded, AttemptLost, AttemptStarted, Launch, Member
 from tenfold.live.local.attempt.environment import inherited
+from tenfold.live.local.executor import LocalExecutor
 from tenfold.live.local.member.images import runtime_variables
 from tenfold.live.local.member.team_users import FIRST
 from tenfold.live.local.spawner.launches import launch_line
@@ -216,16 +217,20 @@ def open_rig(rig: LocalRig) -> Iterator[LocalRig]:
         open_rig.close()
 
 
+def start_as_team(executor: LocalExecutor, order: Launch) -> None:
+    line = launch_line(order, inherited(os.environ), PODMAN, 1_000_000)
+    line["runtime_env"] = runtime_variables(os.environ)
+    line["user"] = {"uid": FIRST + 7, "gid": FIRST + 7, "groups": [44], "name": "team"}
+    executor.link.send({"order": 0, "do": "start", "launch": line})
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
 def test_the_command_inside_is_the_user_of_its_team(open_rig: LocalRig):
     executor = open_rig.connect()
     for folder in (open_rig.home, open_rig.home / "teams"):
         folder.chmod(0o711)
     number = FIRST + 7
-    line = launch_line(launch(ID_SCRIPT, image=IMAGE), inherited(os.environ), PODMAN, 1_000_000)
-    line["runtime_env"] = runtime_variables(os.environ)
-    line["user"] = {"uid": number, "gid": number, "groups": [44], "name": "team"}
-    executor.link.send({"order": 0, "do": "start", "launch": line})
+    start_as_team(executor, launch(ID_SCRIPT, image=IMAGE))
     end = wait_until_over(executor)[-1]
     assert (end.how, end.exit_code) == ("exited", 0), (end, executor.logs(JOB, 1, 0).tail)
     whose, owner, rights = executor.logs(JOB, 1, 0).tail.decode().splitlines()
@@ -251,3 +256,18 @@ def test_a_container_dies_with_its_supervisor(
     end = wait_until_over(executor)[-1]
     assert isinstance(end, AttemptLost)
     assert podman.containers() == []
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+def test_the_mounts_of_a_team_end_with_its_container(open_rig: LocalRig, podman: Podman):
+    executor = open_rig.connect()
+    for folder in (open_rig.home, open_rig.home / "teams"):
+        folder.chmod(0o711)
+    start_as_team(executor, launch(f"echo up; {FOREVER}", image=IMAGE, nodes=("a", "b")))
+    wait_for_a(executor, AttemptStarted)
+    assert str(open_rig.home) not in Path("/proc/self/mountinfo").read_text()
+    open_rig.kill_watcher(JOB, 1)
+    assert isinstance(wait_until_over(executor)[-1], AttemptLost)
+    assert podman.containers() == []
+    assert list((open_rig.home / "mounts").iterdir()) != []
+    assert [one for one in (open_rig.home / "mounts").rglob("*") if not one.is_dir()] == []

@@ -186,7 +186,7 @@ class _Supervisor:
         launch, folder = self.launch, self.folder
         folders = JobFolders(folder.home, launch)
         chown_root_leftovers(folder, folders)
-        folders.prepare()
+        workdir = folders.prepare()
         members = launch["members"]
         self.group = self._limits.make(
             os.path.basename(folder.marker),
@@ -194,7 +194,8 @@ class _Supervisor:
             memory_mib=_total([member["memory_mib"] for member in members]),
         )
         user = launch.get("user")
-        prepare_for_members(folders.workdir, user)
+        prepare_for_members(workdir, user)
+        os.close(workdir)
         if user is not None:
             raise_limits()
         port = _free_port()
@@ -244,9 +245,10 @@ class _Supervisor:
         )
         command, user = launch["command"], launch.get("user")
         beat = touch_heartbeat(folder.path, rank, user) if launch["image"] or user else ""
+        mounts = None
         if launch["image"]:
             member = container_command(launch, rank, environment, folder.path, folders, beat)
-            command, environment, user = member
+            command, environment, user, mounts = member
         reader, writer = open_pipe()
         if user is not None:
             # So that a member can open its output by name, as `/dev/stdout`.
@@ -259,6 +261,7 @@ class _Supervisor:
             group=self.group,
             memory_mib=launch["members"][rank]["memory_mib"],
             user=user,
+            mounts=mounts,
         )
         os.close(writer)
         self._ranks[pid] = rank

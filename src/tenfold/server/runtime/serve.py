@@ -160,7 +160,7 @@ def _deps(settings: Settings, folder: StateDir, users: TeamUsers | None) -> Serv
         journal=settings.journal or str(folder.journal),
         executor=lambda: LocalExecutor(str(folder.run), users=users),
         logs=LocalLogs(folder.run),
-        saved_at=saved_in(folder.run),
+        saved_at=saved_in(folder.run, users),
         policy=settings.policy,
         shadow=settings.shadow,
         shadow_log=folder.shadow,

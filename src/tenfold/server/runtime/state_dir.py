@@ -24,7 +24,10 @@ from tenfold.live.attempts import CheckpointTime
 from tenfold.live.executor import LOG_TAIL_BYTES, MemberLog
 from tenfold.live.local.attempt import logs
 from tenfold.live.local.attempt.folder import ExecutorDir, plain_name, private_folder
+from tenfold.live.local.attempt.open_folder import opened
 from tenfold.live.local.attempt.places import JobFolders
+from tenfold.live.local.member.team_users import TeamUsers
+from tenfold.live.local.member.user import reading_as
 from tenfold.live.local.spawner.wire import LaunchLine
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
@@ -108,8 +111,11 @@ class LocalLogs:
         )
 
 
-def saved_in(run: Path) -> CheckpointTime:
-    """Return a function that tells when a job last saved a valid checkpoint."""
+def saved_in(run: Path, users: TeamUsers | None = None) -> CheckpointTime:
+    """Return a function that tells when a job last saved a valid checkpoint.
+
+    The folder is opened once, and read with the rights of the job's team.
+    """
     home = ExecutorDir(str(run))
 
     def saved_at(job: Job, run_spec: RunSpec) -> Millis | None:
@@ -121,8 +127,13 @@ def saved_in(run: Path) -> CheckpointTime:
             "folder": run_spec.folder,
             "saves_folder": run_spec.checkpoint.folder,
         }
+        user = None if users is None else users.known(job.team)
+        if users is not None and user is None:
+            return None
         try:
-            found = newest(JobFolders(home, cast("LaunchLine", line)).checkpoints)
+            path = JobFolders(home, cast("LaunchLine", line)).checkpoints
+            with reading_as(user), opened(path) as folder:
+                found = newest(folder)
         except (OSError, CheckpointError):
             return None
         except Exception:

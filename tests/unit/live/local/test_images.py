@@ -115,6 +115,19 @@ def test_podman_becomes_the_user_of_the_team_inside_and_no_other(tmp_path: Path)
     assert "--security-opt=no-new-privileges" in inside.words
 
 
+def test_podman_resolves_no_path_that_a_team_can_change(tmp_path: Path):
+    launch = line(folder="/data/work")
+    launch["user"] = TEAMS_USER
+    inside = ran(tmp_path, launch, {})
+    team, points = f"{tmp_path}/teams/team", f"{tmp_path}/mounts"
+    assert f"--mount=type=bind,source={points}/0,target={team}" in inside.words
+    assert f"--mount=type=bind,source={points}/1,target=/data/work" in inside.words
+    assert inside.mounts is not None
+    assert inside.mounts.pairs == [(team, f"{points}/0"), ("/data/work", f"{points}/1")]
+    assert (tmp_path / "mounts").stat().st_mode & 0o777 == 0o700
+    assert ran(tmp_path, line(folder="/data/work"), {}).mounts is None
+
+
 def test_gpus_that_are_here_are_shown_and_counted_anew_inside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

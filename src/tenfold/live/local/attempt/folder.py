@@ -9,6 +9,7 @@ the lock first and then the end, because a supervisor writes the end before it r
     HOME/lost-nodes/NODE     marks a node as lost
     HOME/attempts/JOB/N/     record stop.json end.json, RANK.log and RANK.beat of the members
     HOME/teams/TEAM/JOB/     working directory of a job that sets none
+    HOME/mounts/N/           empty: folders of a container are mounted there, in its own namespace
 
 If teams have their own users, everything belongs to root except team folders and heartbeat files.
 Their parents can be traversed but not listed; attempts can be traversed only by their own team.
@@ -58,6 +59,7 @@ class ExecutorDir:
         self.path = os.path.abspath(path)
         self.open = f"{self.path}/open"
         self.lost_nodes = f"{self.path}/lost-nodes"
+        self.mounts = f"{self.path}/mounts"
 
     def prepare(self) -> None:
         """Create the folders, private except for the parents of team folders."""

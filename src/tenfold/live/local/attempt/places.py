@@ -3,6 +3,7 @@
 import os
 
 from tenfold.live.local.attempt.folder import ExecutorDir, file_name, private_folder
+from tenfold.live.local.attempt.open_folder import open_folder
 from tenfold.live.local.member.user import acting_as
 from tenfold.live.local.spawner.wire import LaunchLine
 
@@ -11,6 +12,7 @@ class JobFolders:
     """The folders of one attempt: team, working directory and checkpoints."""
 
     def __init__(self, home: ExecutorDir, launch: LaunchLine) -> None:
+        self.home = home
         self.team = home.team_folder(launch["team"])
         if launch["folder"]:
             self.workdir = os.path.normpath(os.path.join(self.team, launch["folder"]))
@@ -21,35 +23,29 @@ class JobFolders:
         self.checkpoints = os.path.normpath(os.path.join(self.workdir, saves)) if saves else ""
         self.user = launch.get("user")
 
-    def prepare(self) -> None:
-        """Create folders in the team's folder. Other folders must exist.
+    def prepare(self) -> int:
+        """Create folders in the team's folder, and return the working directory, open.
 
-        This runs with the team's rights, so a link planted by a job cannot reach further than the
-        job.
+        Other folders must exist. This runs with the team's rights, so a link planted by a job
+        cannot reach further than the job.
         """
         if not os.path.isdir(self.team):
             private_folder(self.team)
         if self.user is not None and os.lstat(self.team).st_uid != self.user["uid"]:
             os.chown(self.team, self.user["uid"], self.user["gid"], follow_symlinks=False)
         with acting_as(self.user):
-            for folder in (self.workdir, self.checkpoints):
-                if folder.startswith(f"{self.team}/"):
-                    os.makedirs(folder, 0o700, exist_ok=True)
-                if folder and self.user is not None:
-                    enter(folder)
+            if self.checkpoints and (self.user or self.checkpoints.startswith(f"{self.team}/")):
+                os.close(open_folder(self.checkpoints, self.team))
+            return open_folder(self.workdir, self.team)
 
     def mounts(self) -> list[str]:
         """Return the folders to mount in a container, none inside another."""
-        kept: list[str] = [self.team]
-        for folder in (self.workdir, self.checkpoints):
-            if folder and not any(f"{folder}/".startswith(f"{outer}/") for outer in kept):
-                kept.append(folder)
-        return kept
-
-
-def enter(folder: str) -> None:
-    """Raise if this user cannot enter a folder."""
-    os.stat(f"{folder}/.")
+        named = dict.fromkeys(one for one in (self.team, self.workdir, self.checkpoints) if one)
+        return [
+            one
+            for one in named
+            if not any(one != other and one.startswith(f"{other}/") for other in named)
+        ]
 
 
 def escapes_team_folder(folder: str) -> bool:

@@ -12,7 +12,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from tenfold.live.local.attempt.folder import private_folder
 from tenfold.live.local.attempt.places import JobFolders
+from tenfold.live.local.member.mounts import TeamMounts
 from tenfold.live.local.spawner.wire import LaunchLine, UserLine
 
 RUNTIMES = ("podman", "apptainer")
@@ -46,6 +48,8 @@ class ContainerCommand(NamedTuple):
     words: list[str]
     environment: dict[str, str]
     user: UserLine | None
+    mounts: TeamMounts | None = None
+    """What to mount before the command runs."""
 
 
 class Mounts(NamedTuple):
@@ -54,7 +58,8 @@ class Mounts(NamedTuple):
     attempt: str
     """The folder of the attempt."""
     work: str
-    shared: list[str]
+    shared: list[tuple[str, str]]
+    """Source and target of each mount."""
 
 
 def find_runtime(path: str) -> str:
@@ -94,14 +99,19 @@ def container_command(
 
     podman finds images as the user that runs Tenfold, and becomes the team's user inside.
     """
-    view = Mounts(attempt, folders.workdir, [*folders.mounts(), beat])
     gpus, user = launch["members"][rank]["gpus"], launch.get("user")
+    paths = folders.mounts()
+    sources, mounts = paths, None
+    if user is not None and is_podman(launch["runtime"]):
+        sources = _mount_points(folders.home.mounts, len(paths))
+        mounts = TeamMounts(user, folders.team, list(zip(paths, sources, strict=True)))
+    view = Mounts(attempt, folders.workdir, [*zip(sources, paths, strict=True), (beat, beat)])
     if is_podman(launch["runtime"]):
         words = [*_podman(launch, rank, environment, view, _present(gpus)), *_as_user(user)]
         own = {**runtime_environment(launch), _MARK: environment[_MARK]}
-        return ContainerCommand([*words, launch["image"], *launch["command"]], own, None)
+        return ContainerCommand([*words, launch["image"], *launch["command"]], own, None, mounts)
     words = [launch["runtime"], "exec", "--no-home", f"--pwd={view.work}"]
-    words += [f"--bind={path}" for path in view.shared]
+    words += [f"--bind={path}" for _, path in view.shared]
     if gpus:
         words.append("--nv")
     return ContainerCommand([*words, launch["image"], *launch["command"]], environment, user)
@@ -146,7 +156,7 @@ def _podman(
     # SELinux would hide the folders; the image's entry point would run another command.
     words += ["--security-opt=label=disable", "--entrypoint="]
     words += [f"--workdir={view.work}", f"--env-file={_field(_env_file(view.attempt, rank, seen))}"]
-    words += [f"--mount={_bind(path)}" for path in view.shared]
+    words += [f"--mount={_bind(source, target)}" for source, target in view.shared]
     return words + [f"--device=nvidia.com/gpu={device}" for device in devices]
 
 
@@ -166,9 +176,18 @@ def _init() -> list[str]:
     return []
 
 
-def _bind(path: str) -> str:
-    """Return a mount at the same path."""
-    return f"type=bind,{_field(f'source={path}')},{_field(f'target={path}')}"
+def _mount_points(base: str, count: int) -> list[str]:
+    """Return empty folders that only root can change."""
+    folders = [f"{base}/{number}" for number in range(count)]
+    for folder in folders:
+        if not os.path.isdir(folder):
+            private_folder(base)
+            private_folder(folder)
+    return folders
+
+
+def _bind(source: str, target: str) -> str:
+    return f"type=bind,{_field(f'source={source}')},{_field(f'target={target}')}"
 
 
 def _field(text: str) -> str:

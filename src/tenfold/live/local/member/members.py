@@ -11,6 +11,7 @@ import signal
 from collections.abc import Mapping
 
 from tenfold.live.local.member.limits import AttemptCgroup
+from tenfold.live.local.member.mounts import TeamMounts, mount_as_team
 from tenfold.live.local.member.user import acting_as, blocked_by, drop_to
 from tenfold.live.local.processes import die_with_parent
 from tenfold.live.local.spawner.wire import UserLine
@@ -26,10 +27,10 @@ HANDLED_SIGNALS = (*BLOCKED_SIGNALS, signal.SIGPIPE, signal.SIGXFSZ)
 ignores the last two, would stay ignored."""
 
 
-def prepare_for_members(folder: str, user: UserLine | None = None) -> None:
-    """Set up what members inherit from this process; raises `OSError` without the folder."""
+def prepare_for_members(folder: int, user: UserLine | None = None) -> None:
+    """Set up what members inherit from this process, in an open folder."""
     with acting_as(user):
-        os.chdir(folder)
+        os.fchdir(folder)
     os.umask(UMASK)
     resource.setrlimit(resource.RLIMIT_NOFILE, _FILES)
 
@@ -43,6 +44,7 @@ def start_member(  # noqa: PLR0913 - one thing after another that a member is
     group: AttemptCgroup,
     memory_mib: int,
     user: UserLine | None = None,
+    mounts: TeamMounts | None = None,
 ) -> int:
     """Return the process of a new member, which leads its own session.
 
@@ -57,6 +59,9 @@ def start_member(  # noqa: PLR0913 - one thing after another that a member is
         return pid
     try:
         os.setsid()
+        if mounts is not None:
+            # First, since it changes the user for a moment.
+            mount_as_team(mounts)
         _die_with(supervisor)
         group.join(memory_mib)
         if user is not None:

@@ -78,6 +78,13 @@ class TeamUsers:
         groups = self._groups if gpus else []
         return {"uid": uid, "gid": uid, "groups": groups, "name": file_name(team)}
 
+    def known(self, team: str) -> UserLine | None:
+        """Return the user of a team that has one, from any thread."""
+        uid = self._teams.get(team)
+        if uid is None:
+            return None
+        return {"uid": uid, "gid": uid, "groups": [], "name": file_name(team)}
+
     def migrate_ownership(self, but: tuple[str, ...] = ()) -> int:
         """Give existing folders to their teams, once; return how many files were left alone."""
         remove_other_access(self._home.path, ("attempts", "teams"))

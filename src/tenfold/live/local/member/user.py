@@ -1,9 +1,12 @@
 """Become a team's user: permanently as a member, or temporarily as its supervisor.
 
 The supervisor stays root, since it serves other teams later. In places that a team can write to, it
-acts with the team's rights: a link planted by a job cannot reach further than the job.
+acts with the team's rights: a link planted by a job cannot reach further than the job. So does a
+thread of the control plane that reads what a job wrote.
 """
 
+import ctypes
+import errno
 import os
 import resource
 from collections.abc import Generator
@@ -13,6 +16,9 @@ from tenfold.live.local.spawner.wire import UserLine
 
 ROOT = 0
 _SHEBANG_BYTES = 256
+_SETGROUPS = {"x86_64": 116, "aarch64": 159, "riscv64": 159, "ppc64le": 81, "s390x": 206}
+"""The system call by architecture. The library's function changes all threads."""
+_libc = ctypes.CDLL(None, use_errno=True)
 
 
 @contextmanager
@@ -31,6 +37,39 @@ def acting_as(user: UserLine | None) -> Generator[None, None, None]:
         os.seteuid(ROOT)
         os.setegid(ROOT)
         os.setgroups(groups)
+
+
+@contextmanager
+def reading_as(user: UserLine | None) -> Generator[None, None, None]:
+    """Access files as a user in this thread only, until the end of the block.
+
+    None changes nothing. Raises `OSError` where a thread cannot have rights of its own.
+    """
+    if user is None:
+        yield
+        return
+    groups = os.getgroups()
+    try:
+        _set_thread_groups(user["groups"])
+        _libc.setfsgid(user["gid"])
+        _libc.setfsuid(user["uid"])
+        # These calls do not report an error; an invalid id changes nothing and returns the current.
+        if (_libc.setfsgid(-1), _libc.setfsuid(-1)) != (user["gid"], user["uid"]):
+            raise PermissionError(errno.EPERM, "cannot read as the user of a team")
+        yield
+    finally:
+        _libc.setfsuid(ROOT)
+        _libc.setfsgid(ROOT)
+        _set_thread_groups(groups)
+
+
+def _set_thread_groups(groups: list[int]) -> None:
+    number = _SETGROUPS.get(os.uname().machine)
+    if number is None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    ids = (ctypes.c_uint32 * len(groups))(*groups)
+    if _libc.syscall(number, len(groups), ids) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def drop_to(user: UserLine) -> None:
