@@ -71,7 +71,7 @@ class Call(Struct, Generic[Answer], frozen=True, kw_only=True):
         """Return the response as a value."""
         try:
             return msgspec.json.decode(content, type=self.answer)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise not_a_control_plane(url, str(error)) from None
 
 

@@ -32,7 +32,7 @@ def problem_of(status: int, content: bytes, url: str) -> TenfoldError | None:
         return None
     try:
         body = msgspec.json.decode(content, type=ProblemBody)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return not_a_control_plane(url, f"status {status} without a problem body")
     if status in (401, 403, 409):
         return Refused(body.code, body.detail, body.hint)

@@ -106,7 +106,7 @@ class DemoPlayer:
         """How many jobs were submitted before."""
         try:
             return msgspec.json.decode(self._progress_file.read_bytes(), type=int)
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return 0
 
     @property

@@ -67,7 +67,7 @@ def previous_nodes(state_dir: Path) -> list[str]:
     """Return the nodes of the previous start in this directory; none at the first start."""
     try:
         return msgspec.json.decode((state_dir / NODES).read_bytes(), type=list[str])
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return []
 
 

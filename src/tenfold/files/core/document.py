@@ -127,6 +127,8 @@ def _yaml(path: Path, text: str) -> Document:
 
     try:
         values, locate = yaml_tree.parse(text)
+    except yaml_tree.NestedTooDeep as error:
+        raise _too_deep(path, error.line) from None
     except yaml_tree.YamlError as error:
         raise InputError(
             "syntax",
@@ -135,8 +137,6 @@ def _yaml(path: Path, text: str) -> Document:
             file=str(path),
             line=error.line,
         ) from None
-    except RecursionError:
-        raise _too_deep(path) from None
     if not isinstance(values, dict):
         raise InputError(
             "not-a-table",
@@ -160,7 +160,11 @@ def _too_many_digits(path: Path, text: str) -> InputError:
     )
 
 
-def _too_deep(path: Path) -> InputError:
+def _too_deep(path: Path, line: int | None = None) -> InputError:
     return InputError(
-        "nested-too-deep", f"`{path}` is nested too deeply", "flatten the file", file=str(path)
+        "nested-too-deep",
+        f"`{path}` is nested too deeply",
+        "flatten the file",
+        file=str(path),
+        line=line,
     )

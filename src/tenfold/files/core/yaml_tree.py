@@ -5,6 +5,7 @@ booleans. Anchors are resolved, with a limit on how far they may expand a docume
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import cast
 
 import yaml
@@ -12,6 +13,9 @@ import yaml
 from tenfold.model.fleet import finding
 
 VALUES_MAX = 5_000_000
+DEPTH_MAX = 100
+"""Far more than any file that is read here needs. The composer of PyYAML recurses in C, where
+nesting without a limit ends the process."""
 _BASE = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _BOOLEANS = {"true": True, "false": False}
 
@@ -24,8 +28,15 @@ class YamlError(ValueError):
         self.line = line
 
 
+class NestedTooDeep(YamlError):
+    """A text with more than `DEPTH_MAX` levels."""
+
+
 def parse(text: str) -> tuple[object, Callable[[finding.Path], int | None]]:
     """Return the values of a YAML text and a function from a path to its line."""
+    with suppress(yaml.YAMLError):
+        # Errors are reported below, by the same parser.
+        _check_depth(text)
     loader = _BASE(text)
     try:
         root = loader.get_single_node()
@@ -45,6 +56,18 @@ def parse(text: str) -> tuple[object, Callable[[finding.Path], int | None]]:
     finally:
         loader.dispose()
     return values, lambda path: _line(root, path)
+
+
+def _check_depth(text: str) -> None:
+    """Raise if a text is nested too deeply. Events are read in a loop, so any depth is safe."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_BASE):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > DEPTH_MAX:
+                raise NestedTooDeep("nested too deeply", event.start_mark.line + 1)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
 
 
 def _check_growth(node: yaml.Node, sizes: dict[int, int], open_nodes: set[int]) -> int:
