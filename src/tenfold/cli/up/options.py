@@ -24,6 +24,10 @@ KeepLogsGib = Annotated[
         help="Maximum size of finished jobs' logs, in GiB; oldest deleted first (default: 20)"
     ),
 ]
+MaxPids = Annotated[
+    int,
+    Parameter(help="Maximum processes and threads of a job; 0 for no limit (default: 16384)"),
+]
 BlameShare = Annotated[
     float,
     Parameter(
@@ -76,6 +80,7 @@ class OperationOptions:
     keep_days: KeepDays = 30
     keep_logs_days: KeepLogsDays = 14
     keep_logs_gib: KeepLogsGib = 20
+    max_pids: MaxPids = 16_384
     blame_share: BlameShare = 0.1
     acceptance: Acceptance = None
     acceptance_band: AcceptanceBand = 0.2
@@ -96,6 +101,7 @@ class OperationOptions:
             settings,
             keep_days=self.keep_days,
             kept=AttemptRetention(days=self.keep_logs_days, gib=self.keep_logs_gib),
+            pids_most=self.max_pids,
             blaming=blame_rule(self.blame_share),
             acceptance=acceptance_rule(self.acceptance_band),
             idling=idle_rule_of(_idle_s(self.idle_after), self.idle_below),

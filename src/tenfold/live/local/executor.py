@@ -31,6 +31,7 @@ from tenfold.live.local.attempt import logs
 from tenfold.live.local.attempt.environment import inherited
 from tenfold.live.local.attempt.folder import AttemptFolder, ExecutorDir
 from tenfold.live.local.member.images import runtime_variables
+from tenfold.live.local.member.limits import PIDS_MOST
 from tenfold.live.local.member.team_users import TeamUsers
 from tenfold.live.local.spawner.launches import launch_line, user_of, why_refused
 from tenfold.live.local.spawner.link import SpawnerLink
@@ -53,6 +54,7 @@ class LocalExecutor:
         environment: Mapping[str, str] | None = None,
         log_bytes_most: int = logs.BYTES_MOST,
         users: TeamUsers | None = None,
+        pids_most: int = PIDS_MOST,
     ) -> None:
         self.home = ExecutorDir(home)
         self.home.prepare()
@@ -61,6 +63,7 @@ class LocalExecutor:
         self._runtime_env = runtime_variables(own)
         self._log_bytes_most = log_bytes_most
         self._users = users
+        self._pids_most = pids_most
         self._refused: deque[OrderRefused] = deque()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._reported: dict[tuple[str, int], str] = {}
@@ -90,6 +93,8 @@ class LocalExecutor:
             self._refuse(launch, reason)
             return
         line = launch_line(launch, self._inherited, runtime, self._log_bytes_most)
+        if self._pids_most:
+            line["pids_most"] = self._pids_most
         if runtime:
             line["runtime_env"] = self._runtime_env
         if user is not None:

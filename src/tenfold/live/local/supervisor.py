@@ -192,6 +192,7 @@ class _Supervisor:
             os.path.basename(folder.marker),
             cpus_milli=_total([member["cpus_milli"] for member in members]),
             memory_mib=_total([member["memory_mib"] for member in members]),
+            pids=launch.get("pids_most", 0),
         )
         user = launch.get("user")
         prepare_for_members(workdir, user)

@@ -158,7 +158,7 @@ def _clear_disk_errors() -> Generator[None, None, None]:
 def _deps(settings: Settings, folder: StateDir, users: TeamUsers | None) -> ServerDeps:
     return ServerDeps(
         journal=settings.journal or str(folder.journal),
-        executor=lambda: LocalExecutor(str(folder.run), users=users),
+        executor=lambda: LocalExecutor(str(folder.run), users=users, pids_most=settings.pids_most),
         logs=LocalLogs(folder.run),
         saved_at=saved_in(folder.run, users),
         policy=settings.policy,

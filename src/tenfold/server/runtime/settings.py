@@ -16,6 +16,7 @@ from tenfold.decide.detect.idle import IdleRule
 from tenfold.decide.recover.lemons import CordonThresholds
 from tenfold.journal.compaction import KEEP_DAYS
 from tenfold.live.local.attempt.pruning import AttemptRetention
+from tenfold.live.local.member.limits import PIDS_MOST
 from tenfold.live.local.member.team_users import MOST, UidRange
 from tenfold.model.errors import InputError, Refused
 from tenfold.model.fleet.node import Node
@@ -25,6 +26,8 @@ PORT = 7410
 BACKLOG = 2_048
 KEEP_DAYS_MIN = 2
 """A request may be repeated with its idempotency key for a day, so the journal must cover that."""
+PIDS_MIN = 64
+"""A container runtime alone needs a few dozen threads."""
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -61,6 +64,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Whether each team's jobs run as a separate user; `auto` where that is possible."""
     team_uids: UidRange = UidRange()
     """The UIDs of those users."""
+    pids_most: int = PIDS_MOST
+    """Processes and threads that a job may have at a time; 0 for no limit."""
     keep_days: float = KEEP_DAYS
     """Days to keep in the journal; older events move to bundles in the state directory."""
 
@@ -91,6 +96,13 @@ def check(settings: Settings) -> None:
             f"--keep-days is {settings.keep_days:g}, and the minimum is {KEEP_DAYS_MIN}",
             "use a larger number; `tenfold journal compact` can move out more on demand",
             field="--keep-days",
+        )
+    if settings.pids_most and settings.pids_most < PIDS_MIN:
+        raise InputError(
+            "wrong-value",
+            f"--max-pids is {settings.pids_most}, and the minimum is {PIDS_MIN}",
+            "use a larger number, or 0 for no limit",
+            field="--max-pids",
         )
     span = settings.team_uids
     if not 0 < span.first <= span.last <= MOST:

@@ -1,13 +1,13 @@
-"""CPU and memory limits by what the machine supports: cgroup v2, cgroup v1, or prlimit.
+"""CPU, memory and process limits by what the machine supports: cgroup v2, cgroup v1, or prlimit.
 
 Support is tested, not derived from versions: a container may see a controller without being allowed
-to use it. An attempt that requests neither gets no group: moving a process into one takes a tenth
-of a whole start and blocks other starts meanwhile.
+to use it. An attempt without any of the three limits gets no group: moving a process into one takes
+a tenth of a whole start and blocks other starts meanwhile.
 """
 
 import os
 import resource
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 
 ROOT = "/sys/fs/cgroup"
@@ -19,6 +19,14 @@ NO_SWAP = {"memory.swap.max": "0", "memory.oom.group": "1"}
 """Memory is not swapped, which would slow down others; out of memory kills the whole group."""
 V1_WITH_SWAP = "memory.memsw.limit_in_bytes"
 NOTHING: Mapping[str, str] = {}
+PIDS_MOST = 16_384
+"""Processes and threads of an attempt. An assumption: several times those of a training job on
+eight GPUs, and a fraction of what a machine can have."""
+PREFIX = "tenfold-"
+"""Start of the name of every group that a spawner makes beside its jobs'."""
+ABANDONED_S = 60.0
+"""Age of an empty group that no attempt can be about to join."""
+MAKE_TRIES = 3
 
 
 class AttemptCgroup:
@@ -58,7 +66,7 @@ class AttemptCgroup:
     def remove(self) -> None:
         """Remove the groups; one with a process left stays until the next sweep."""
         for folder in self.folders:
-            _rmdir(folder)
+            _remove(folder)
 
 
 class ResourceLimits:
@@ -75,8 +83,11 @@ class ResourceLimits:
             [folder for folder in folders if os.path.isdir(folder)], kind=self.kind
         )
 
-    def make(self, name: str, *, cpus_milli: int, memory_mib: int) -> AttemptCgroup:
-        """Return new groups with limits; 0 means no limit. prlimit covers what groups cannot."""
+    def make(self, name: str, *, cpus_milli: int, memory_mib: int, pids: int = 0) -> AttemptCgroup:
+        """Return new groups with limits; 0 means no limit. prlimit covers what groups cannot.
+
+        Without a controller for processes, they are limited by user and not by attempt.
+        """
         folders: list[str] = []
         limited = True
         if cpus_milli:
@@ -87,14 +98,31 @@ class ResourceLimits:
             most = str(memory_mib * MIB)
             settings = {"memory.max": most, "memory.limit_in_bytes": most}
             limited &= self._add(folders, "memory", name, settings, {**NO_SWAP, V1_WITH_SWAP: most})
+        if pids:
+            self._add(folders, "pids", name, {"pids.max": str(pids)})
         return AttemptCgroup(folders, kind=self.kind if limited else "prlimit")
 
-    def sweep(self) -> None:
-        """Remove the groups of ended attempts."""
-        for base in self._bases.values():
-            if os.path.isdir(base):
-                for name in os.listdir(base):
-                    _rmdir(f"{base}/{name}")
+    def sweep(self, active: Collection[str] = ()) -> None:
+        """Remove the groups of ended attempts, by the names of those that are not."""
+        for base in dict.fromkeys(self._bases.values()):
+            for name in _groups_in(base):
+                if name not in active:
+                    _remove(f"{base}/{name}")
+
+    def remove_abandoned(self, now_s: float, older_s: float = ABANDONED_S) -> None:
+        """Remove empty groups of spawners that were killed and whose state directory is gone.
+
+        A spawner that lives makes its group again when it needs one.
+        """
+        for own in dict.fromkeys(self._bases.values()):
+            parent, _, own_name = own.rpartition("/")
+            for name in _groups_in(parent):
+                base = f"{parent}/{name}"
+                if not name.startswith(PREFIX) or name == own_name:
+                    continue
+                below = [f"{base}/{one}" for one in _groups_in(base)]
+                for folder in [one for one in (*below, base) if _age_s(one, now_s) >= older_s]:
+                    _rmdir(folder)
 
     def leave(self) -> None:
         """Remove what `detect_limits` made, where nothing is in it any more."""
@@ -113,7 +141,7 @@ class ResourceLimits:
         """Create a group with the supported settings; return whether one was applied."""
         base = self._bases.get(controller, "")
         folder = f"{base}/{name}"
-        if not base or not _mkdir(base) or not _mkdir(folder):
+        if not base or not self._make_group(base, folder):
             return False
         if folder not in folders:
             folders.append(folder)
@@ -122,15 +150,29 @@ class ResourceLimits:
             _put(f"{folder}/{file}", value)
         return applied
 
+    def _make_group(self, base: str, folder: str) -> bool:
+        """Create a group, and the one above it, which another spawner may remove while empty."""
+        for _ in range(MAKE_TRIES):
+            if _mkdir(folder):
+                return True
+            if not _mkdir(base):
+                return False
+            if self.kind == "cgroup-v2":
+                _enable_controllers(base)
+        return False
+
 
 def detect_limits(name: str, *, root: str = ROOT, own: str = "/proc/self/cgroup") -> ResourceLimits:
     """Return the best mechanism that works; `name` separates state directories."""
     paths = _own_paths(own)
     unified = _find_unified(name, root, paths.get("", ""))
     if unified:
-        return ResourceLimits("cgroup-v2", {"cpu": unified, "memory": unified})
+        bases = {"cpu": unified, "memory": unified}
+        if "pids" in _text(f"{unified}/cgroup.controllers").split():
+            bases["pids"] = unified
+        return ResourceLimits("cgroup-v2", bases)
     bases: dict[str, str] = {}
-    for controller in ("cpu", "memory"):
+    for controller in ("cpu", "memory", "pids"):
         base = _find_v1(name, f"{root}/{controller}", paths.get(controller))
         if base:
             bases[controller] = base
@@ -208,6 +250,8 @@ def _can_join(base: str) -> bool:
 
 
 def _enable_controllers(folder: str) -> bool:
+    # Apart from the others: where it is missing, the whole line would be refused.
+    _put(f"{folder}/cgroup.subtree_control", "+pids")
     return _put(f"{folder}/cgroup.subtree_control", "+cpu +memory")
 
 
@@ -229,6 +273,32 @@ def _mkdir(folder: str) -> bool:
     except OSError:
         return False
     return True
+
+
+def _groups_in(folder: str) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+
+
+def _age_s(folder: str, now_s: float) -> float:
+    """Return the time since a group or one in it was made; 0 if it is gone."""
+    try:
+        return now_s - os.stat(folder).st_mtime
+    except OSError:
+        return 0.0
+
+
+def _remove(folder: str) -> None:
+    """Remove a group and those that a job made in it; one with a process stays."""
+    # Not recursive: a job may nest groups arbitrarily deep.
+    found = [folder]
+    for one in found:
+        found += [f"{one}/{name}" for name in _groups_in(one)]
+    for one in reversed(found):
+        _rmdir(one)
 
 
 def _rmdir(folder: str) -> None:

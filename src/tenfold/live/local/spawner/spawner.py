@@ -22,7 +22,7 @@ from typing import cast
 
 from tenfold.clock.wall import now_ms
 from tenfold.live.local.attempt.folder import AttemptFolder, ExecutorDir
-from tenfold.live.local.member.limits import ResourceLimits, detect_limits
+from tenfold.live.local.member.limits import PREFIX, ResourceLimits, detect_limits
 from tenfold.live.local.member.members import BLOCKED_SIGNALS, HANDLED_SIGNALS, open_pipe
 from tenfold.live.local.processes import become_subreaper, children, kill, reap
 from tenfold.live.local.spawner.clients import SOCKET, Clients
@@ -64,10 +64,11 @@ def main(home: str, ready: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (files_most, files_most))
     become_subreaper()
     status = os.stat(state.path)
-    limits = detect_limits(f"tenfold-{status.st_dev:x}-{status.st_ino:x}")
+    limits = detect_limits(f"{PREFIX}{status.st_dev:x}-{status.st_ino:x}")
     spawner = _Spawner(state, limits)
     spawner.adopt()
     os.close(ready)
+    limits.remove_abandoned(now_ms() / 1_000)
     gc.freeze()
     spawner.run()
 
@@ -92,10 +93,10 @@ class _Spawner:
 
     def adopt(self) -> None:
         """Watch live supervisors, and reap attempts with neither supervisor nor end."""
-        for folder in self._home.unsettled():
+        unsettled = self._home.unsettled()
+        for folder in unsettled:
             self._watch_or_reap(folder)
-        if not self._watched:
-            self._limits.sweep()
+        self._limits.sweep(frozenset(os.path.basename(folder.marker) for folder in unsettled))
 
     def run(self) -> None:
         while not self._leaving:

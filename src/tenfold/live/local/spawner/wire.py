@@ -54,6 +54,8 @@ class LaunchLine(TypedDict):
     grace_ms: int
     silent_ms_most: int | None
     log_bytes_most: int
+    pids_most: NotRequired[int]
+    """Processes and threads; missing or 0 for no limit."""
     members: list[MemberLine]
     ordered_ms: int
     user: NotRequired[UserLine]
