@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from contract.real_processes import JOB, launch, wait_for_a, wait_until_over
-from contract.test_local_executor import LocalRig
+from contract.executor.local.test_executor import LocalRig
+from contract.executor.real_processes import JOB, launch, wait_for_a, wait_until_over
 from tenfold.live.executor import AttemptStarted, Launch, Member
 from tenfold.live.local.executor import LocalExecutor
 from tenfold.live.local.member.limits import PIDS_MOST, PREFIX, ResourceLimits, detect_limits

@@ -20,8 +20,8 @@ from threading import Event
 
 import pytest
 
-from contract.real_processes import launch, wait_for
-from contract.test_local_executor import LocalRig
+from contract.executor.local.test_executor import LocalRig
+from contract.executor.real_processes import launch, wait_for
 from engines.podman import IMAGE, Podman, podman_with_image
 from patience import HANG_S
 from tenfold.checkpoint import save
