@@ -4,7 +4,7 @@ PyYAML reads `no` as False, which would break Norway's tag; here only `true` and
 booleans. Anchors are resolved, with a limit on how far they may expand a document.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import cast
 
@@ -61,7 +61,7 @@ def parse(text: str) -> tuple[object, Callable[[finding.Path], int | None]]:
 def _check_depth(text: str) -> None:
     """Raise if a text is nested too deeply. Events are read in a loop, so any depth is safe."""
     depth = 0
-    for event in yaml.parse(text, Loader=_BASE):
+    for event in cast(Iterator[yaml.Event], yaml.parse(text, Loader=_BASE)):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > DEPTH_MAX:
