@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import msgspec
 from sqlalchemy import func, select
 
 from tenfold.compose.control_plane import Restored
@@ -69,7 +70,12 @@ class LiveJournal:
 
     def _entries(self) -> dict[JobId, JobEntry]:
         return {
-            row.id: JobEntry(event.run_spec, attempts=row.attempts)
+            row.id: JobEntry(
+                event.run_spec,
+                attempts=row.attempts,
+                team=event.job.team,
+                event_bytes=len(msgspec.json.encode(event)),
+            )
             for row, event in open_submissions(self.store)
             if event.run_spec is not None
         }

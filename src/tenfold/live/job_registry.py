@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from tenfold.live.keys import RecentKeys
-from tenfold.model.ids import JobId
+from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.failures import Crashes
 from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.job.submission import Admitted, SubmitKey
@@ -27,6 +27,9 @@ class JobEntry(Struct):
     run_spec: RunSpec
     attempts: int = 0
     """Number of ordered starts."""
+    team: TeamId = TeamId("")
+    event_bytes: int = 0
+    """Size of the event that submitted it."""
 
 
 class JobRegistry:
@@ -39,13 +42,22 @@ class JobRegistry:
         keys: Iterable[tuple[SubmitKey, int]] = (),
     ) -> None:
         self._entries = dict(entries)
+        self._bytes: dict[TeamId, int] = {}
+        for entry in self._entries.values():
+            self._count(entry, 1)
         self.next_number = next_number
         self.keys = RecentKeys(keys)
 
-    def admit(self, jobs: Iterable[Admitted]) -> None:
+    def unfinished_bytes(self, team: TeamId) -> int:
+        """Return the size of the events that submitted the unfinished jobs of a team."""
+        return self._bytes.get(team, 0)
+
+    def admit(self, jobs: Iterable[Admitted], event_bytes: int = 0) -> None:
         """Add an entry for each job."""
         for one in jobs:
-            self._entries[one.job.id] = JobEntry(one.run_spec)
+            entry = JobEntry(one.run_spec, team=one.job.team, event_bytes=event_bytes)
+            self._entries[one.job.id] = entry
+            self._count(entry, 1)
             self.next_number = max(self.next_number, one.job.seq + 1)
 
     def run_spec(self, job_id: JobId) -> RunSpec:
@@ -73,7 +85,12 @@ class JobRegistry:
 
     def close(self, job_id: JobId) -> None:
         """Remove a finished job."""
-        self._entries.pop(job_id, None)
+        entry = self._entries.pop(job_id, None)
+        if entry is not None:
+            self._count(entry, -1)
+
+    def _count(self, entry: JobEntry, sign: int) -> None:
+        self._bytes[entry.team] = self._bytes.get(entry.team, 0) + sign * entry.event_bytes
 
 
 def back_off_ms(crashes: Crashes | None) -> Millis:

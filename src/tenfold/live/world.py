@@ -56,13 +56,15 @@ from tenfold.model.events import (
     NodeReturned,
 )
 from tenfold.model.fleet.node import Node
-from tenfold.model.ids import JobId, NodeId
-from tenfold.model.job.submission import admitted, names_of
-from tenfold.model.reason import JobRef, NodeRef, Reason, Text
+from tenfold.model.ids import JobId, NodeId, TeamId
+from tenfold.model.job.submission import Submission, admitted, names_of
+from tenfold.model.reason import JobRef, NodeRef, Reason, TeamRef, Text
 from tenfold.model.units import Millis
 
 MANUAL = "by-hand"
 """Reason code of a cordon by a user who gave a reason."""
+TEAM_BYTES_MAX = 512 << 20
+"""Size of the events of a team's unfinished jobs: about a million small jobs. An assumption."""
 NAMED_MOST = 5
 """Unknown nodes listed in a refusal; further ones are counted."""
 _LOG = logging.getLogger("tenfold.live")
@@ -249,16 +251,30 @@ class LiveWorld:
             return Answer(refused=before)
         if before is not None:
             return Answer(names_of(request.submissions, before), again=True)
+        reason = self._over_backlog(request.submissions)
+        if reason is not None:
+            return Answer(refused=reason)
         made: list[JobId] = []
         for submission in request.submissions:
             jobs = admitted(submission, self._registry.next_number, now_ms)
-            self._registry.admit(jobs)
+            self._registry.admit(jobs, submission.event_bytes)
             for one in jobs:
                 events.append(JobSubmitted(now_ms, one.job, one.run_spec, None if made else key))
                 made.append(one.job.id)
         if key is not None:
             self._registry.keys.note(key, number)
         return Answer(tuple(made))
+
+    def _over_backlog(self, submissions: Sequence[Submission]) -> Reason | None:
+        """Return why a team may not have more unfinished jobs; each is kept in memory."""
+        wanted: dict[TeamId, int] = {}
+        for one in submissions:
+            wanted[one.team] = wanted.get(one.team, 0) + one.all_bytes
+        for team, asked in wanted.items():
+            if self._registry.unfinished_bytes(team) + asked > TEAM_BYTES_MAX:
+                fields = {"team": TeamRef(team), "most_mib": TEAM_BYTES_MAX >> 20}
+                return Reason("backlog-full", fields)
+        return None
 
     def _join(
         self, nodes: Sequence[Node], is_tested: bool, now_ms: Millis, events: list[Event]

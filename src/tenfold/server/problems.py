@@ -56,6 +56,7 @@ _REFUSED = {
     "job-not-active": 409,
     "key-taken": 409,
     "request-failed": 500,
+    "backlog-full": 429,
     "no-such-node": 404,
     "node-refused": 409,
     "node-not-refused": 409,
@@ -66,6 +67,7 @@ _REFUSED = {
 }
 """Status by the loop's refusal code; all others mean that it cannot answer now."""
 _HINTS = {
+    "backlog-full": "wait until some jobs have ended, or cancel some",
     "request-failed": "nothing was changed; the server log has the traceback",
     "key-taken": "use a new key for a different request",
     "no-such-node": "check `tenfold node list`; no other node was changed",

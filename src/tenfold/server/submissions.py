@@ -66,8 +66,7 @@ def parse_submissions(body: bytes, token: Token) -> SubmissionRequest:
             found.append(one)
     if findings:
         raise validation_problem(findings, "the submission")
-    check_size(found)
-    return SubmissionRequest(tuple(found), is_batch)
+    return SubmissionRequest(sized(found), is_batch)
 
 
 def digest_of(body: bytes) -> str:
@@ -159,8 +158,8 @@ def _check_team(one: Submission, token: Token) -> None:
     raise Problem(403, reason, "remove `team`, or use a token of that team", faults=[fault])
 
 
-def check_size(found: Sequence[Submission]) -> None:
-    """Raise if the jobs of a request, or their events, are too many; stop at the limit."""
+def sized(found: Sequence[Submission]) -> tuple[Submission, ...]:
+    """Return submissions with the size of their events; raise if it is too much for a request."""
     count = sum(one.array or 1 for one in found)
     if count > ARRAY_MOST:
         message = f"{count:,} jobs in one request; the limit is {ARRAY_MOST:,}"
@@ -168,12 +167,15 @@ def check_size(found: Sequence[Submission]) -> None:
             422, Reason("too-many-jobs", sentence=message), "split them into several requests"
         )
     written = 0
+    made: list[Submission] = []
     for one in found:
-        written += (one.array or 1) * _event_bytes(one)
+        made.append(replace(one, event_bytes=_event_bytes(one)))
+        written += made[-1].all_bytes
         if written > EVENT_BYTES_MAX:
             message = f"the events of these jobs would have over {EVENT_BYTES_MAX >> 20:,} MiB"
             hint = "submit fewer jobs per request, or move what they share to a file"
             raise Problem(422, Reason("too-many-jobs", sentence=message), hint)
+    return tuple(made)
 
 
 def _event_bytes(one: Submission) -> int:

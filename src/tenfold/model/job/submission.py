@@ -31,6 +31,13 @@ class Submission(Struct, frozen=True, kw_only=True):
     terms: Terms | None = None
     array: int = 0
     """Number of array members; 0 means a single job."""
+    event_bytes: int = 0
+    """Size of the event of each of its jobs, once it was counted."""
+
+    @property
+    def all_bytes(self) -> int:
+        """Size of the events of all its jobs."""
+        return self.event_bytes * (self.array or 1)
 
 
 class SubmitKey(Struct, frozen=True, forbid_unknown_fields=True, gc=False):

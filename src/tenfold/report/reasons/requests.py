@@ -10,6 +10,10 @@ REQUESTS = {
     "journal-waits": Template("the journal has not responded for {waited_s:.0f} s"),
     "job-not-active": Template("job {name:name} is neither pending nor running"),
     "key-taken": Template("key {key:name} was already used for a different submission"),
+    "backlog-full": Template(
+        "the unfinished jobs of {team:team} have {most_mib:,} MiB of events, which is the limit",
+        plain="the team has too many unfinished jobs",
+    ),
     "request-failed": Template("the control plane failed on this request ({error:word})"),
     "loop-failed": Template(
         "{error:word}[: {said:text}|: {detail:word}|]", plain="the scheduling loop failed"
