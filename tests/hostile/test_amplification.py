@@ -1,6 +1,5 @@
 """A small body does not become a large journal, nor much memory."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -30,19 +29,6 @@ def test_a_request_whose_events_are_much_larger_than_its_body_is_refused(
     assert grown[0] < 64
     assert grown[1] < 1
     assert watch.alive() == []
-
-
-def test_a_team_cannot_fill_the_memory_with_many_small_requests(own_plane: Callable[..., Plane]):
-    """Each body has 13 KiB, and each array 160 MiB of events: the fourth is too much."""
-    own = own_plane()
-    tags = [f"{number:02}" + "x" * 190 for number in range(60)]
-    large = {"command": ["true"], "array": 1_000, "needs": tags, "env": {"A": "x" * 130_000}}
-    with own.wire() as red, own.wire("member", "blue") as blue:
-        told = [red.post(f"{API}/jobs", large) for _ in range(4)]
-        assert [one.status for one in told] == [201, 201, 201, 429], told[-1].body[:300]
-        assert told[-1].code() == "backlog-full"
-        assert blue.post(f"{API}/jobs", {"command": ["true"]}).status == 201
-        print(f"memory {own.peak_rss_bytes() / MIB:.0f} MiB at most")
 
 
 def test_dependencies_on_arrays_are_counted_with_every_job_that_has_them(

@@ -58,7 +58,7 @@ from tenfold.model.events import (
 from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.job.submission import Submission, admitted, names_of
-from tenfold.model.reason import JobRef, NodeRef, Reason, TeamRef, Text
+from tenfold.model.reason import JobRef, NodeRef, Reason, Text
 from tenfold.model.units import Millis
 
 MANUAL = "by-hand"
@@ -272,8 +272,7 @@ class LiveWorld:
             wanted[one.team] = wanted.get(one.team, 0) + one.all_bytes
         for team, asked in wanted.items():
             if self._registry.unfinished_bytes(team) + asked > TEAM_BYTES_MAX:
-                fields = {"team": TeamRef(team), "most_mib": TEAM_BYTES_MAX >> 20}
-                return Reason("backlog-full", fields)
+                return Reason("backlog-full", {"most_mib": TEAM_BYTES_MAX >> 20})
         return None
 
     def _join(

@@ -11,8 +11,7 @@ REQUESTS = {
     "job-not-active": Template("job {name:name} is neither pending nor running"),
     "key-taken": Template("key {key:name} was already used for a different submission"),
     "backlog-full": Template(
-        "the unfinished jobs of {team:team} have {most_mib:,} MiB of events, which is the limit",
-        plain="the team has too many unfinished jobs",
+        "the team's unfinished jobs have {most_mib} MiB of events, which is the limit"
     ),
     "request-failed": Template("the control plane failed on this request ({error:word})"),
     "loop-failed": Template(
