@@ -270,8 +270,8 @@ class LiveWorld:
         wanted: dict[TeamId, int] = {}
         for one in submissions:
             wanted[one.team] = wanted.get(one.team, 0) + one.all_bytes
-        for team, asked in wanted.items():
-            if self._registry.unfinished_bytes(team) + asked > TEAM_BYTES_MAX:
+        for team, size in wanted.items():
+            if self._registry.unfinished_bytes(team) + size > TEAM_BYTES_MAX:
                 return Reason("backlog-full", {"most_mib": TEAM_BYTES_MAX >> 20})
         return None
 
