@@ -1,6 +1,6 @@
 """Everything that must survive being killed, part by part, with a verdict each.
 
-    ./dev chaos                                          all of it, about half an hour
+    ./dev chaos                                          all of it, about an hour and a half
     ./dev chaos kills --jobs 200 --kills 10 --seed 7     one part of it, and less
 
 kills        real jobs through `tenfold up`, which is killed again and again
@@ -8,6 +8,7 @@ recovery     two processes that train, killed again and again
 worlds       the control plane over stores, executors and clocks that fail
 journal      the journal after a crash at each of its writes
 checkpoints  checkpoints after a cut of the power or a kill in the middle of saving
+storm        an hour of jobs, kills, a hostile team, a full disk, database restarts and clock jumps
 """
 
 import argparse
@@ -18,7 +19,7 @@ from pathlib import Path
 from time import perf_counter
 
 from benchmarks import checkpoint_crashes, journal_faults, live_soak
-from benchmarks.chaos import kills, recovery
+from benchmarks.chaos import kills, recovery, storm
 from benchmarks.verdict import Verdict
 
 NONE = 0.0
@@ -77,12 +78,21 @@ def part_checkpoints(asked: argparse.Namespace) -> list[Verdict]:
     ]
 
 
+def part_storm(asked: argparse.Namespace) -> list[Verdict]:
+    with tempfile.TemporaryDirectory(prefix="tenfold-chaos-") as folder:
+        found = storm.run(Path(folder), storm.Ask(minutes=asked.minutes, seed=asked.seed))
+    for line in storm.lines(found):
+        print(line)
+    return storm.verdicts(found)
+
+
 PARTS: dict[str, Callable[[argparse.Namespace], list[Verdict]]] = {
     "kills": part_kills,
     "recovery": part_recovery,
     "worlds": part_worlds,
     "journal": part_journal,
     "checkpoints": part_checkpoints,
+    "storm": part_storm,
 }
 
 
@@ -98,6 +108,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("--worlds", type=int, default=live_soak.SEEDS)
     parser.add_argument("--rounds", type=int, default=3, help="crashes at each write")
     parser.add_argument("--points", type=int, default=checkpoint_crashes.POINTS)
+    parser.add_argument("--minutes", type=float, default=storm.MINUTES, help="of the storm")
     asked = parser.parse_args(words)
     unknown = [name for name in asked.parts if name not in PARTS]
     if unknown:

@@ -53,7 +53,7 @@ class Ruling(Struct, kw_only=True):
         self.faults.setdefault(law, []).extend(broken)
 
 
-def history(journal: Path) -> History:
+def history(journal: Path | str) -> History:
     """Read a journal whole."""
     store = open_store(str(journal))
     try:

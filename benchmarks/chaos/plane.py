@@ -9,6 +9,7 @@ import select
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
@@ -29,10 +30,18 @@ _AT_ONCE = Millis(0)
 class Plane:
     """One state folder and the control plane in it, if any."""
 
-    def __init__(self, home: Path, nodes: int) -> None:
+    def __init__(
+        self,
+        home: Path,
+        nodes: int,
+        *options: str,
+        program: Sequence[str] = ("-m", "tenfold"),
+        log: Path | None = None,
+    ) -> None:
         self.folder = StateDir(home)
-        self._options = ["--listen", "127.0.0.1:0", "--virtual-nodes", str(nodes)]
-        self._log = home.parent / "up.log"
+        self._options = ["--listen", "127.0.0.1:0", "--virtual-nodes", str(nodes), *options]
+        self._program = program
+        self._log = log or home.parent / "up.log"
         self._process: subprocess.Popen[bytes] | None = None
         self.starts = 0
         self.wait_s = 0.0
@@ -42,7 +51,7 @@ class Plane:
         """Start a control plane, and return before it answers."""
         assert self._process is None, "one at a time"
         kept = {key: value for key, value in os.environ.items() if not key.startswith("TENFOLD_")}
-        words = [sys.executable, "-m", "tenfold", "up", "--home", str(self.folder.path)]
+        words = [sys.executable, *self._program, "up", "--home", str(self.folder.path)]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*words, *self._options], env=kept, stdout=log, stderr=log, stdin=subprocess.DEVNULL
@@ -68,6 +77,11 @@ class Plane:
             and address.pid == self._process.pid
             and self._process.poll() is None
         )
+
+    @property
+    def pid(self) -> int | None:
+        """The process that runs now."""
+        return None if self._process is None else self._process.pid
 
     def client(self) -> Client | None:
         """Return a client of whoever left an address last; it may be gone."""

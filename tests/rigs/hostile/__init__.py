@@ -1,0 +1,1 @@
+"""What attacks are made of: hostile values, requests for every field, and a raw connection."""
