@@ -7,7 +7,6 @@ body, an address or a header is attacked without a change here.
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import quote_from_bytes
 
@@ -256,18 +255,14 @@ def _plain_example(schema: Schema) -> Any:
 
 def _entered(at: Any, here: str | int, after: str | int) -> Any:
     """Return what is at a key, made where it is missing or of another kind."""
-    kind: Any = list if isinstance(after, int) else dict
-    key: Any = 0 if isinstance(at, list) else here
-    found: Any = None
-    with suppress(IndexError, KeyError):
-        found = at[key]
-    if not isinstance(found, kind):
-        found = kind()
-        if isinstance(at, list):
-            at[:1] = [found]
-        else:
-            at[key] = found
-    return found
+    wanted: Any = [] if isinstance(after, int) else {}
+    if isinstance(here, int):
+        if not at or type(at[0]) is not type(wanted):
+            at[:1] = [wanted]
+        return at[0]
+    if type(at.get(here)) is not type(wanted):
+        at[here] = wanted
+    return at[here]
 
 
 def _alternatives(schema: Schema, union: str, resolved: Any) -> list[Schema]:
