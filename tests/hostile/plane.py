@@ -157,6 +157,8 @@ class Bounds(NamedTuple):
 
     rss_bytes: int = 128 * MIB
     """More memory than when the watch began."""
+    rss_per_job: int = 16_384
+    """Bytes of memory for each job that was accepted."""
     journal_per_job: int = 8_192
     """Bytes of journal for each job that was accepted, over its whole life."""
     journal_per_byte: int = 4
@@ -182,7 +184,7 @@ class Watch:
         self._anybody.close()
 
     def count(self, sent_bytes: int, jobs: int = 0) -> None:
-        """Note what was sent, and how many jobs were accepted."""
+        """Note what was accepted: the bytes of requests, and how many jobs."""
         self.sent_bytes += sent_bytes
         self.jobs += jobs
 
@@ -206,21 +208,27 @@ class Watch:
             wrong.append(f"a job of another team is answered {made.status}: {made.body[:200]!r}")
         bounds, plane = self._bounds, self._plane
         rss = plane.rss_bytes() - self._rss
-        if rss > bounds.rss_bytes:
+        if rss > bounds.rss_bytes + bounds.rss_per_job * self.jobs:
             wrong.append(f"{rss / MIB:,.0f} MiB more memory")
-        grown = plane.journal_bytes() - self._journal
-        allowed = (
-            bounds.journal_bytes
-            + bounds.journal_per_job * self.jobs
-            + bounds.journal_per_byte * self.sent_bytes
-        )
-        if grown > allowed:
-            wrong.append(
-                f"{grown:,} bytes of journal for {self.sent_bytes:,} bytes in requests"
-                f" and {self.jobs:,} jobs; {allowed:,} are allowed"
-            )
+        wrong += self.journal_growth(self._journal, self.sent_bytes, self.jobs)
         wrong += self.tracebacks()
         return wrong
+
+    def journal_growth(self, before: int, sent_bytes: int, jobs: int) -> list[str]:
+        """Return what is wrong with the size of the journal after so much was accepted."""
+        bounds = self._bounds
+        grown = self._plane.journal_bytes() - before
+        allowed = (
+            bounds.journal_bytes
+            + bounds.journal_per_job * jobs
+            + bounds.journal_per_byte * sent_bytes
+        )
+        if grown <= allowed:
+            return []
+        return [
+            f"{grown:,} bytes of journal for {sent_bytes:,} bytes in requests"
+            f" and {jobs:,} jobs; {allowed:,} are allowed"
+        ]
 
     def tracebacks(self) -> list[str]:
         """Return the tracebacks in the server log since the watch began."""

@@ -137,16 +137,22 @@ FLEETS, POLICIES, JOBS_CSV = (
 )
 READERS = (
     Reader("read_document", "a.toml", document.read_document, (FLEETS,)),
+    Reader("read_document", "a.yaml", document.read_document, ("examples/*/fleet.yaml",)),
     Reader("read_text", "a.txt", document.read_text, (NCCL,)),
     Reader("read_bytes", "a.txt", document.read_bytes, (NCCL,)),
     Reader("read_fleet", "fleet.toml", lambda p: read_fleet(p, CATALOGUE), (FLEETS,)),
+    Reader(
+        "read_fleet", "fleet.yaml", lambda p: read_fleet(p, CATALOGUE), ("examples/*/fleet.yaml",)
+    ),
     Reader("load_fleet", "fleet.toml", lambda p: load_fleet(p, CATALOGUE), (FLEETS,)),
     Reader("read_source", "fleet.toml", lambda p: read_source(p, CATALOGUE), (FLEETS,)),
     Reader("read_grow", "grow.toml", lambda p: read_grow(p, CATALOGUE), ("examples/*/grow.toml",)),
     Reader("read_policy", "policy.toml", read_policy, (POLICIES,)),
     Reader("read_policy_file", "policy.toml", read_policy_file, (POLICIES,)),
+    Reader("read_policy_file", "policy.yaml", read_policy_file, ("policy: las\nteams: []\n",)),
     Reader("read_slurm_conf", "slurm.conf", read_slurm_conf, ("examples/*/slurm.conf", SLURM)),
     Reader("read_submission", "job.toml", read_submission, ("examples/jobs/*.toml",)),
+    Reader("read_submission", "job.yaml", read_submission, ("examples/jobs/*.yaml",)),
     Reader("read_job_file", "job.toml", read_job_file, ("examples/jobs/*.toml",)),
     Reader("read_work_profiles", "work.toml", read_work_profiles, (PROFILES,)),
     Reader("read_trace", "jobs.csv", read_trace, (JOBS_CSV, CSV)),
@@ -240,7 +246,7 @@ READERS = (
     Reader(
         "load_catalogue",
         "accelerators.toml",
-        lambda p: load_catalogue(p.parent),
+        lambda p: load_catalogue(p.parent, without=("models", "prices", "stacks")),
         ("examples/own-facts/facts/*.toml",),
     ),
 )

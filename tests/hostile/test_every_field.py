@@ -81,14 +81,16 @@ def jobs_in(body: bytes) -> int:
 
 def attack(case: Case, senders: dict[str, Wire], watch: Watch) -> list[str]:
     """Send one request; return what is wrong with its answer."""
-    answer = sender_of(case.operation, senders).ask(
-        case.method, case.target, case.body, *case.headers
-    )
-    is_submitted = case.operation == f"post {API}/jobs" and answer.status == 201
-    sent = len(case.body) + len(case.target) + sum(len(value) for _, value in case.headers)
-    watch.count(sent, jobs_in(answer.body) if is_submitted else 0)
+    wire = sender_of(case.operation, senders)
+    answer = wire.ask(case.method, case.target, case.body, *case.headers)
     if answer.status >= 500 or not answer.status:
         return [f"answered {answer.status} {answer.body[:300]!r}: {case.line()}"]
+    if answer.status >= 300:
+        return []
+    is_submitted = case.operation == f"post {API}/jobs"
+    sent = len(case.body) + len(case.target) + sum(len(value) for _, value in case.headers)
+    jobs = jobs_in(answer.body) if is_submitted else 0
+    watch.count(sent, jobs)
     return []
 
 

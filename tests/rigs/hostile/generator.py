@@ -23,9 +23,6 @@ EXAMPLES: Mapping[str, Any] = {"command": ["true"], "verb": "cordon", "role": "v
 EXAMPLE_TEXTS = ("a", "a-1", "1s", "2026-01-01T00:00:00Z")
 ENDLESS = ("/events", "/logs")
 """Asked with `follow=false`: their answers would have no end."""
-MEMBERS = 500
-LARGE = (b'"' + b"x" * 20_000 + b'"', b"[" + b",".join([b'"xxxxxx"'] * 2_500) + b"]")
-"""Allowed in some fields; with an array of so many members, they are to be stored once."""
 HEADER_BYTES_MAX = 4_000
 """Longer header values are another class: the limits of the HTTP server."""
 
@@ -58,8 +55,6 @@ class Field(NamedTuple):
     path: Path
     base: Any = None
     """A good body, for fields in one."""
-    has_array: bool = False
-    """Whether the body can ask for many jobs at once."""
 
     @property
     def name(self) -> str:
@@ -86,10 +81,10 @@ class Description:
             for one in operation.get("parameters", ()):
                 found.append(Field(name, one["in"], (one["name"],)))
             for schema in self._bodies(operation):
-                base, has_array = self.example(schema), "array" in schema.get("properties", {})
+                base = self.example(schema)
                 found.append(Field(name, "body", (), base))
                 for path, where in self._places(schema, ()):
-                    found.append(Field(name, where, path, base, has_array))
+                    found.append(Field(name, where, path, base))
         return found
 
     def cases(self, field: Field, values: Sequence[Value]) -> Iterator[Case]:
@@ -103,8 +98,6 @@ class Description:
                 yield from self._in_body(field, value)
         if field.where == "body" and field.path and isinstance(field.path[-1], str):
             yield self._twice(field)
-        if field.where == "body" and field.has_array and field.path != ("array",):
-            yield from self._amplified(field)
 
     def example(self, schema: Schema, name: str = "") -> Any:
         """Return a good value of a schema, as small as it may be."""
@@ -191,13 +184,6 @@ class Description:
         key = json.dumps(field.path[-1]).encode()
         body = written.replace(f'"{MARK}"'.encode(), b'"a",' + key + b':"b\\u0000"')
         return self._case(field, "duplicate", body=body)
-
-    def _amplified(self, field: Field) -> Iterator[Case]:
-        """Yield an array of many members, each of which would repeat a large value."""
-        for large in LARGE:
-            whole = {**self._put(field, MARK), "array": MEMBERS}
-            body = json.dumps(whole).encode().replace(f'"{MARK}"'.encode(), large)
-            yield self._case(field, "amplified", body=body)
 
     def _in_address(self, field: Field, value: Value) -> Iterator[Case]:
         text = value.json if value.text is None else value.text.encode("utf-8", "surrogatepass")
