@@ -18,9 +18,9 @@ from tenfold.server.routes import nodes as routes_nodes
 from tenfold.server.routes import tokens as routes_tokens
 from tenfold.server.routes import why as routes_why
 from tenfold.server.runtime import health
+from tenfold.server.runtime.admission import BODY_BYTES_MAX, Admission
 from tenfold.server.runtime.deps import Control
 
-BODY_BYTES_MAX = 4 << 20
 HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
@@ -44,7 +44,10 @@ def make_app(control: Control, more: tuple[ControllerRouterHandler, ...] = ()) -
     app = Litestar(
         route_handlers=[*routes, *more],
         guards=[make_guard(control.tokens)],
-        middleware=[RequestLog(control.meters, control.traces)],
+        middleware=[
+            RequestLog(control.meters, control.traces),
+            Admission(control.budgets, control.tokens),
+        ],
         dependencies={"control": Provide(lambda: control, sync_to_thread=False)},
         exception_handlers=HANDLERS,
         openapi_config=config(),

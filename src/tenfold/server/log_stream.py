@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-READ_BYTES = 256 << 10
+READ_BYTES = 64 << 10
+"""At a time: every stream holds this much for a client that does not read."""
 LogPieces = Sequence[tuple[int, str]]
 """The segments of a log, oldest first, each with the number of its first byte."""
 

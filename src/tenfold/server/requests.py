@@ -17,6 +17,8 @@ from tenfold.server.runtime.logs import FIELDS
 
 QUIET = ("/healthz", "/readyz", "/metrics")
 """Polled every few seconds by machines: timed, but not logged."""
+TOO_MANY = 429
+"""Counted and not logged: a storm must not fill the disk."""
 _LOG = logging.getLogger("tenfold.server.requests")
 
 
@@ -46,7 +48,7 @@ class RequestLog(ASGIMiddleware):
     def _record(self, scope: Scope, status: int, took_s: float) -> None:
         method, route = _names(scope)
         self._meters.requests.labels(method, route, str(status)).observe(took_s)
-        if route in QUIET:
+        if route in QUIET or status == TOO_MANY:
             return
         token = scope.get("user")
         fields = {

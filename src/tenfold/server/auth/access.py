@@ -21,6 +21,8 @@ ROLE = "least_role"
 PUBLIC = "anybody"
 HEADER = {"WWW-Authenticate": 'Bearer realm="tenfold"'}
 SECRET_CHARACTERS_MAX = 200
+LOOKED_UP = "tenfold_token_unknown"
+"""In the scope of a request whose token was looked up and is unknown."""
 
 Connection = ASGIConnection[Any, Any, Any, Any]
 Guard = Callable[[Connection, BaseRouteHandler], Awaitable[None]]
@@ -98,15 +100,23 @@ async def is_still_valid(tokens: Tokens, token: Token) -> bool:
     return not tokens.has_ended(token)
 
 
-async def _token_of(connection: Connection, tokens: Tokens) -> Token:
-    scheme, _, secret = connection.headers.get("authorization", "").partition(" ")
+def secret_of(header: str) -> str | None:
+    """Return the token in an `Authorization` header; None if there is none that could be ours."""
+    scheme, _, secret = header.partition(" ")
     secret = secret.strip()
-    if scheme.lower() != "bearer" or not secret:
+    is_ours = secret.startswith(PREFIX) and len(secret) <= SECRET_CHARACTERS_MAX
+    return secret if scheme.lower() == "bearer" and is_ours else None
+
+
+async def _token_of(connection: Connection, tokens: Tokens) -> Token:
+    header = connection.headers.get("authorization", "")
+    scheme, _, rest = header.partition(" ")
+    if scheme.lower() != "bearer" or not rest.strip():
         raise _unauthenticated(
             Reason("no-token", sentence="no token"), "send `Authorization: Bearer tf_...`"
         )
-    token = None
-    if secret.startswith(PREFIX) and len(secret) <= SECRET_CHARACTERS_MAX:
+    secret, token = secret_of(header), None
+    if secret is not None and not connection.scope.get(LOOKED_UP):
         token = tokens.cached(secret) or await to_thread.run_sync(tokens.find, secret)
     if token is None:
         raise _unauthenticated(

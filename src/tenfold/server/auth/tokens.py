@@ -151,6 +151,11 @@ class Tokens:
         entry = self._cache.get(digest_of(secret))
         return entry[1] if entry is not None and self.now_ms() - entry[0] < CACHED_MS else None
 
+    def known(self, secret: str) -> Token | None:
+        """Return the last record of a token that was found before, however long ago."""
+        entry = self._cache.get(digest_of(secret))
+        return None if entry is None else entry[1]
+
     def find(self, secret: str) -> Token | None:
         """Return the record of a token, valid or not; None if it is unknown."""
         digest = digest_of(secret)

@@ -129,6 +129,12 @@ class Meters:
             buckets=REQUESTS_S,
             registry=own,
         )
+        self.rejected = Counter(
+            "tenfold_http_rejected",
+            "Requests rejected and clients disconnected because a budget is used up.",
+            labelnames=("reason",),
+            registry=own,
+        )
 
     def watch(
         self, store: Store, fleet: Callable[[], Fleet], trouble: Callable[[], Reason | None]

@@ -23,6 +23,7 @@ from tenfold.server.dependencies import has_dependencies, resolve_dependencies
 from tenfold.server.problems import Problem
 from tenfold.server.routes.jobs import Forecast, read_submissions
 from tenfold.server.routes.why import Seek, plain_why
+from tenfold.server.runtime.admission import EXPENSIVE
 from tenfold.server.runtime.deps import Control, ControlDep
 from tenfold.server.schemas import iso, to_eta
 from tenfold.server.submissions import SubmissionRequest
@@ -32,7 +33,12 @@ NODES_SHOWN_MAX = 100
 """Nodes listed by name; `count` has the total."""
 
 
-@post("/jobs/dry-run", opt=requires_role(Role.member), status_code=200, operation_id="dryRunJob")
+@post(
+    "/jobs/dry-run",
+    opt=requires_role(Role.member) | EXPENSIVE,
+    status_code=200,
+    operation_id="dryRunJob",
+)
 async def dry_run_job(
     request: AuthedRequest, control: ControlDep, seek: Seek = "cheapest", eta: Forecast = True
 ) -> DryRun:

@@ -24,6 +24,7 @@ from tenfold.server.idempotency import IdempotencyKey, previous_answer, submit_k
 from tenfold.server.inbox_client import call_loop, check_writable
 from tenfold.server.metrics.job_traces import with_trace
 from tenfold.server.problems import Problem, no_such_job
+from tenfold.server.runtime.admission import EXPENSIVE_WITH_ETA
 from tenfold.server.runtime.deps import Control, ControlDep, JobLogs
 from tenfold.server.schemas import to_array, to_job
 from tenfold.server.submissions import SubmissionRequest, parse_submissions, submitted
@@ -129,7 +130,7 @@ def list_jobs(
 
 @get(
     "/jobs/{job_id:str}",
-    opt=requires_role(Role.viewer),
+    opt=requires_role(Role.viewer) | EXPENSIVE_WITH_ETA,
     sync_to_thread=True,
     operation_id="showJob",
 )

@@ -16,6 +16,7 @@ from tenfold.model.ids import JobId
 from tenfold.server.auth.access import AuthedRequest, is_still_valid, requires_role
 from tenfold.server.auth.tokens import Role, Token
 from tenfold.server.background.pruning import check_kept
+from tenfold.server.event_pages import stream_threads
 from tenfold.server.log_stream import LogPieces, LogReader, tail_offset
 from tenfold.server.routes.jobs import job_of
 from tenfold.server.runtime.deps import Control, ControlDep
@@ -62,7 +63,7 @@ async def job_logs(
     """
     story = await to_thread.run_sync(job_of, control, request.user, job_id)
     if follow:
-        control.streams.check()
+        control.budgets.open_stream(request)
     number = attempt or story.job.attempts
     if not number or not (tail or follow):
         return Response(b"", media_type=MEDIA_TYPE)
@@ -103,13 +104,14 @@ async def followed(
     control: Control, token: Token, reader: LogReader, first: bytes, attempt: tuple[JobId, int]
 ) -> AsyncGenerator[bytes, None]:
     """Yield a member's log until its attempt ends, the token ends, or the server closes."""
-    with control.streams.slot(), closing(reader):
+    with closing(reader):
         if first:
             yield first
+            first = b""
         while not control.is_closing() and await is_still_valid(control.tokens, token):
             # Checked first, so that everything written before the end is read.
-            over = await to_thread.run_sync(_is_over, control, *attempt)
-            while chunk := await to_thread.run_sync(reader.read):
+            over = await to_thread.run_sync(_is_over, control, *attempt, limiter=stream_threads())
+            while chunk := await to_thread.run_sync(reader.read, limiter=stream_threads()):
                 yield chunk
             if over:
                 return

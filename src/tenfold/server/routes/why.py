@@ -11,6 +11,7 @@ from tenfold.server.auth.access import AuthedRequest, requires_role
 from tenfold.server.auth.tokens import Role, Token
 from tenfold.server.background.follower import FleetSnapshot, WaitAnswer
 from tenfold.server.routes.jobs import Forecast, job_of
+from tenfold.server.runtime.admission import EXPENSIVE
 from tenfold.server.runtime.deps import ControlDep
 from tenfold.server.schemas import cordoned_for_failures, iso, to_eta, to_job
 from tenfold.study.why.redaction import redacted_why
@@ -21,7 +22,7 @@ Seek = Annotated[RemedySearch, QueryParameter(description="Which fixes to try; e
 
 @get(
     "/jobs/{job_id:str}/why",
-    opt=requires_role(Role.viewer),
+    opt=requires_role(Role.viewer) | EXPENSIVE,
     sync_to_thread=True,
     operation_id="whyJob",
 )

@@ -1,17 +1,21 @@
-"""Limit how many connections there are and how slow they may be.
+"""Limit how many connections there are, what they may send, and how slow they may be.
 
 There are fewer connections than open files allowed, so that the journal, logs and spawners always
-get a file. When all are in use, an idle one is closed to admit a new one. If none is idle, a few
-more are admitted for health checks only, and everything else gets 503. A client that sends half a
-request or stops reading its response is disconnected after a timeout.
+get a file. A connection counts as unauthenticated until it has sent a valid token; those have a
+small budget of their own, TLS handshakes included, and when it is used up, the oldest that has not
+sent a request is closed to admit a new one. Afterwards it counts for its token and team. When all
+connections are in use, an idle one is closed. If none is idle, a few more are admitted for health
+checks only, and everything else gets 503. A client that sends half a request or stops reading its
+response is disconnected after a timeout.
 """
 
 import asyncio
 import logging
 import resource
 import socket
+import ssl
+from collections.abc import Callable
 from typing import Any, NamedTuple, cast
-from weakref import WeakSet
 
 import h11
 import msgspec
@@ -26,6 +30,8 @@ from uvicorn._types import (
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from tenfold.server.runtime.admission import CONNECTION, Budgets
+from tenfold.server.runtime.budgets import Exceeded, Holder, Limits
 from tenfold.server.runtime.health import PATHS
 
 ACCEPTS_AT_ONCE = 32
@@ -36,8 +42,15 @@ FILES_KEPT = 96
 """Files for the journal and its readers, logs and the spawner: 20 when idle, about 60 when busy."""
 MOST = 4_096
 LEAST = 8
-HEAD_S = 20.0
+HEAD_BYTES = 64 << 10
+"""The request line and all headers."""
+HEADERS_MAX = 100
+HANDSHAKE_S = 5.0
+"""From an open connection to the end of its TLS handshake."""
+HEAD_S = 10.0
 """From an open connection, or the first byte of the next request, to the end of its headers."""
+UNAUTHENTICATED_SHARE = 4
+"""One in this many connections may be unauthenticated."""
 SPARE_HEAD_S = 2.0
 BODY_S = 60.0
 """From the headers to the last byte: 4 MiB over a slow line take half of this."""
@@ -85,17 +98,31 @@ class ConnectionState(NamedTuple):
 class ConnectionTable(ServerState):
     """All connections of one server."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, budgets: Budgets | None = None) -> None:
         super().__init__()
         self.limit = limit
-        self.handshaking: WeakSet[GuardedConnection] = WeakSet()
-        """Accepted connections whose TLS handshake is not finished."""
+        self.budgets = budgets or Budgets(Limits(connections=limit))
+        most = self.budgets.limits.unauthenticated_connections
+        self.unauthenticated_limit = max(LEAST, min(most, limit // UNAUTHENTICATED_SHARE))
+        self.unauthenticated: dict[GuardedConnection | TlsHandshake, None] = {}
+        """Connections without a valid token so far, oldest first."""
+        self.handshakes = 0
         self.refused = 0
         self._logged_s = float("-inf")
 
-    def has_capacity(self) -> bool:
-        """Tell whether one more connection is allowed, if only for a health check."""
-        return len(self.connections) + len(self.handshaking) < self.limit + SPARE
+    @property
+    def count(self) -> int:
+        """How many there are, with those in a TLS handshake."""
+        return len(self.connections) + self.handshakes
+
+    def admit(self, one: "GuardedConnection | TlsHandshake", now_s: float) -> bool:
+        """Count a new connection as unauthenticated; False if there are too many."""
+        if len(self.unauthenticated) >= self.unauthenticated_limit and not self._evict_silent(
+            now_s
+        ):
+            return False
+        self.unauthenticated[one] = None
+        return True
 
     def evict_idle(self, now_s: float) -> bool:
         """Close the oldest idle connection; tell whether there was one."""
@@ -117,9 +144,10 @@ class ConnectionTable(ServerState):
         if now_s - self._logged_s > LOG_EVERY_S:
             self._logged_s = now_s
             _LOG.warning(
-                "all %d connections are in use; refused %d so far; "
-                "raise the open file limit (`ulimit -n`) to allow more",
+                "all %d connections are in use, or all %d of those without a valid token; "
+                "refused %d so far; raise the open file limit (`ulimit -n`) to allow more",
                 self.limit,
+                self.unauthenticated_limit,
                 self.refused,
             )
 
@@ -128,6 +156,57 @@ class ConnectionTable(ServerState):
         for one in list(self.connections):
             if isinstance(one, GuardedConnection):
                 one.check(now_s)
+
+    def close_handshakes(self) -> None:
+        """End all TLS handshakes, so that the server can stop."""
+        for one in list(self.unauthenticated):
+            if isinstance(one, TlsHandshake):
+                one.close_now()
+
+    def _evict_silent(self, now_s: float) -> bool:
+        """Close the oldest connection that has sent no request; tell whether there was one."""
+        for one in self.unauthenticated:
+            if now_s - one.opened_s <= FRESH_S:
+                return False
+            if one.is_silent:
+                one.close_now()
+                return True
+        return False
+
+
+class RequestParser(h11.Connection):
+    """Reads requests, and refuses those that are too large or that two readers could split."""
+
+    def __init__(self) -> None:
+        super().__init__(h11.SERVER, HEAD_BYTES)
+        self.wrong = ""
+
+    def next_event(self) -> Any:
+        """Return what was received next."""
+        try:
+            event = super().next_event()
+            if isinstance(event, h11.Request):
+                _check_head(event)
+        except h11.RemoteProtocolError as error:
+            self.wrong = str(error)
+            self.status = error.error_status_hint
+            raise
+        return event
+
+
+def _check_head(request: h11.Request) -> None:
+    """Raise if the headers are too large, or say twice how long the body is."""
+    raw = list(request.headers.raw_items())
+    size = len(request.method) + len(request.target) + 12
+    size += sum(len(name) + len(value) + 4 for name, value in raw)
+    if size > HEAD_BYTES or len(raw) > HEADERS_MAX:
+        raise h11.RemoteProtocolError("the headers are too large", error_status_hint=431)
+    names = {name for name, _ in request.headers}
+    if b"transfer-encoding" in names:
+        if b"content-length" in names:
+            raise h11.RemoteProtocolError("Transfer-Encoding and Content-Length are both set")
+        if request.http_version < b"1.1":
+            raise h11.RemoteProtocolError("Transfer-Encoding in HTTP/1.0")
 
 
 class GuardedConnection(H11Protocol):
@@ -139,18 +218,17 @@ class GuardedConnection(H11Protocol):
         super().__init__(*args, **kwargs)
         assert isinstance(self.server_state, ConnectionTable), "the server counts its connections"
         self.table = self.server_state
-        self.is_spare = False
-        self.since_s: float = self.loop.time()
+        self.conn = self._parser = RequestParser()
+        self.app_state = {**self.app_state, CONNECTION: self}
+        self.is_spare = self.is_lost = False
+        self.opened_s: float = self.loop.time()
+        self.since_s: float = self.opened_s
         """When its state last changed."""
         self._state = ConnectionState("head", 0)
         self._requests = 0
         self._last: object = None
-        if not self.table.has_capacity():
-            self.table.refuse(self.since_s)
-            if self.config.is_ssl:
-                # No response is possible before the TLS handshake: asyncio drops the connection.
-                raise ConnectionRefusedError
-        self.table.handshaking.add(self)
+        self._holder: Holder | None = None
+        self._early = b""
 
     @property
     def is_unused(self) -> bool:
@@ -159,23 +237,91 @@ class GuardedConnection(H11Protocol):
             self._current_request() is None and not self.is_spare and not self.conn.trailing_data[0]
         )
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether it has not sent a whole request so far."""
+        return self._current_request() is None and not self.is_spare
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Accept a connection; beyond the limit, for health checks only."""
         super().connection_made(transport)
-        table = self.table
-        table.handshaking.discard(self)
-        if len(self.connections) <= table.limit or table.evict_idle(self.loop.time()):
+        table, now_s = self.table, self.loop.time()
+        # One that went through a TLS handshake was admitted before it.
+        is_admitted = self in table.unauthenticated or table.admit(self, now_s)
+        if is_admitted and (table.count <= table.limit or table.evict_idle(now_s)):
+            self._read_early()
             return
+        table.unauthenticated.pop(self, None)
         self.is_spare = True
         self.app = cast("ASGI3Application", _health_only(self.app, table, self.loop))
-        if len(self.connections) > table.limit + SPARE:
+        if table.count > table.limit + SPARE:
+            table.refuse(now_s)
             transport.write(REFUSED)
             self.close_now()
+            return
+        self._read_early()
+
+    def data_received(self, data: bytes) -> None:
+        """Read a part of a request; after a TLS handshake it may come before all is set up."""
+        if cast("asyncio.Transport | None", self.transport) is None:
+            self._early += data
+        else:
+            super().data_received(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop counting it."""
+        self.is_lost = True
+        self._uncount()
+        self.app_state = {}
+        if cast("asyncio.Transport | None", self.transport) is not None:
+            super().connection_lost(exc)
+
+    def claim(self, holder: Holder) -> Exceeded | None:
+        """Count it for a token instead of as unauthenticated; return what is used up."""
+        if holder == self._holder or self.is_lost:
+            return None
+        connections = self.table.budgets.connections
+        exceeded = connections.take(holder)
+        if exceeded is not None:
+            return exceeded
+        self._uncount()
+        self._holder = holder
+        return None
+
+    async def drained(self) -> None:
+        """Return once the client has read nearly all that was written."""
+        await self.flow.drain()
+
+    def abort(self) -> None:
+        """Disconnect at once; a close would wait for the client to read."""
+        self.transport.abort()
 
     def close_now(self) -> None:
         """Close it and stop counting it."""
         self.connections.discard(self)
+        self._uncount()
         self.transport.close()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is not a request, with the reason."""
+        status = getattr(self._parser, "status", 400)
+        current = self._current_request()
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            self.transport.write(_bad_request(status, self._parser.wrong or msg))
+        if current is not None:
+            current.disconnected = True
+        self.transport.close()
+
+    def _uncount(self) -> None:
+        self.table.unauthenticated.pop(self, None)
+        holder, self._holder = self._holder, None
+        if holder is not None:
+            self.table.budgets.connections.give(holder)
+
+    def _read_early(self) -> None:
+        early, self._early = self._early, b""
+        if early:
+            super().data_received(early)
 
     def check(self, now_s: float) -> None:
         """Check for progress; disconnect if there was none for too long."""
@@ -194,8 +340,7 @@ class GuardedConnection(H11Protocol):
                 self._send_timeout()
                 self.close_now()
         elif standing.unread and waited_s > UNREAD_S:
-            # A close would wait for the client to read.
-            self.transport.abort()
+            self.abort()
 
     def _current_request(self) -> RequestResponseCycle | None:
         """Return the latest request; uvicorn's types say there always is one."""
@@ -222,25 +367,107 @@ class GuardedConnection(H11Protocol):
         return ConnectionState("body" if is_sending else "answer", self._requests)
 
 
+class TlsHandshake(asyncio.Protocol):
+    """A TLS handshake that has not ended; it is counted, takes a few seconds, and can be closed."""
+
+    is_silent = True
+
+    def __init__(
+        self, table: ConnectionTable, context: ssl.SSLContext, make: Callable[[], GuardedConnection]
+    ) -> None:
+        self._table, self._context, self._make = table, context, make
+        self._loop = asyncio.get_running_loop()
+        self._task: asyncio.Task[None] | None = None
+        self.opened_s: float = self._loop.time()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin, unless there are too many."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.pause_reading()
+        table = self._table
+        is_admitted = table.admit(self, self.opened_s)
+        if not is_admitted or table.count >= table.limit + SPARE:
+            # No response is possible before the TLS handshake.
+            table.refuse(self.opened_s)
+            table.unauthenticated.pop(self, None)
+            self._transport.abort()
+            return
+        table.handshakes += 1
+        self._task = self._loop.create_task(self._run())
+        self._task.add_done_callback(lambda _: None)
+
+    def close_now(self) -> None:
+        """End it."""
+        self._table.unauthenticated.pop(self, None)
+        self._transport.abort()
+
+    async def _run(self) -> None:
+        connection, secured = self._make(), None
+        try:
+            secured = await self._loop.start_tls(
+                self._transport,
+                connection,
+                self._context,
+                server_side=True,
+                ssl_handshake_timeout=HANDSHAKE_S,
+            )
+        except OSError:
+            # Not TLS, too slow, or gone.
+            self._transport.abort()
+        finally:
+            self._table.handshakes -= 1
+            was_admitted = self in self._table.unauthenticated
+            self._table.unauthenticated.pop(self, None)
+        if secured is None or connection.is_lost:
+            return
+        if was_admitted:
+            self._table.unauthenticated[connection] = None
+        connection.connection_made(secured)
+
+
 class GuardedServer(uvicorn.Server):
     """A server that limits its connections."""
 
-    def __init__(self, config: uvicorn.Config, limit: int) -> None:
+    def __init__(self, config: uvicorn.Config, limit: int, budgets: Budgets | None = None) -> None:
         super().__init__(config)
-        self.server_state: ServerState = ConnectionTable(limit)
+        self.table = ConnectionTable(limit, budgets)
+        self.server_state: ServerState = self.table
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start accepting connections, a few at a time; the others wait in the kernel."""
-        waiting = self.config.backlog
-        self.config.backlog = ACCEPTS_AT_ONCE
-        await super().startup(sockets)
-        for one in sockets or []:
-            one.listen(waiting)
+        assert sockets, "the server listens before it starts"
+        await self.lifespan.startup()
+        loop, context = asyncio.get_running_loop(), self.config.ssl
+
+        def connection() -> GuardedConnection:
+            return GuardedConnection(
+                config=self.config,
+                server_state=self.server_state,
+                app_state=self.lifespan.state,
+                _loop=loop,
+            )
+
+        def handshake() -> TlsHandshake:
+            assert context is not None, "only with TLS"
+            return TlsHandshake(self.table, context, connection)
+
+        make = connection if context is None else handshake
+        self.servers = [
+            await loop.create_server(make, sock=one, backlog=ACCEPTS_AT_ONCE) for one in sockets
+        ]
+        for one in sockets:
+            one.listen(self.config.backlog)
+        self.started = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop accepting connections, and finish requests in progress."""
+        self.table.close_handshakes()
+        await super().shutdown(sockets)
 
     async def on_tick(self, counter: int) -> bool:
         """Check connections every second."""
-        if counter % 10 == 0 and isinstance(self.server_state, ConnectionTable):
-            self.server_state.sweep(asyncio.get_running_loop().time())
+        if counter % 10 == 0:
+            self.table.sweep(asyncio.get_running_loop().time())
         return await super().on_tick(counter)
 
 
@@ -274,6 +501,26 @@ def _health_only(
         await send({"type": "http.response.body", "body": BODY, "more_body": False})
 
     return answer
+
+
+def _bad_request(status: int, wrong: str) -> bytes:
+    """Return the response to what is not a request that we read."""
+    is_large = status == 431
+    title = "Request Header Fields Too Large" if is_large else "Bad Request"
+    hint = f"headers may have {HEAD_BYTES >> 10} KiB" if is_large else "send plain HTTP/1.1"
+    code = "headers-too-large" if is_large else "bad-request"
+    body = msgspec.json.encode(
+        {
+            "type": f"urn:tenfold:problem:{code}",
+            "title": title,
+            "status": status,
+            "code": code,
+            "detail": f"cannot read the request: {wrong}",
+            "hint": hint,
+        }
+    )
+    head = f"HTTP/1.1 {status} {title}\r\ncontent-type: application/problem+json\r\n"
+    return f"{head}content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode() + body
 
 
 def _age(one: GuardedConnection) -> float:

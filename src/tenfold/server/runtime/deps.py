@@ -16,10 +16,12 @@ from tenfold.model.reason import Reason
 from tenfold.server.auth.tokens import Tokens
 from tenfold.server.background.follower import Follower
 from tenfold.server.event_cursor import EventCursor
+from tenfold.server.event_pages import EventPages
 from tenfold.server.inbox_client import WAIT_S
 from tenfold.server.metrics.metrics import Meters
 from tenfold.server.metrics.traces import Traces
-from tenfold.server.runtime.limiter import Limiter, Streams
+from tenfold.server.runtime.admission import Budgets
+from tenfold.server.runtime.limiter import Limiter
 
 
 class JobLogs(Protocol):
@@ -45,6 +47,7 @@ class Control(Struct, frozen=True, kw_only=True, eq=False):
     usage: Usage
     """The last usage samples of jobs and GPUs."""
     event_cursor: EventCursor
+    event_pages: EventPages
     trouble: Callable[[], Reason | None]
     """What is wrong with the loop now; None while it runs."""
     now_ms: Callable[[], int]
@@ -53,7 +56,7 @@ class Control(Struct, frozen=True, kw_only=True, eq=False):
     clock_ahead_ms: Callable[[], int] = lambda: 0
     """How far the loop's clock is ahead of the machine's."""
     limiter: Limiter = field(default_factory=Limiter)
-    streams: Streams = field(default_factory=Streams)
+    budgets: Budgets = field(default_factory=Budgets)
     traces: Traces = field(default_factory=Traces)
     wait_s: float = WAIT_S
     """How long a request waits for the loop."""

@@ -1,20 +1,23 @@
 """Liveness and readiness, for load balancers and for people; no token is needed.
 
-Alive: the server answers. Ready: the loop runs and the journal can be read; otherwise the response
-says what is wrong.
+Alive: the server answers. Ready: the loop runs and the journal can be read. With a valid token, the
+response also says what is wrong; without one it does not, because a cause may quote the journal.
 """
+
+from contextlib import suppress
+from typing import Any
 
 from anyio import CapacityLimiter, move_on_after, to_thread
 from anyio.lowlevel import RunVar
-from litestar import Router, get
-from msgspec import UNSET
+from litestar import Request, Router, get
+from sqlalchemy.exc import SQLAlchemyError
 
 from tenfold.journal.store import last_seq
 from tenfold.model.api.fleet import Health
 from tenfold.model.errors import TenfoldError
 from tenfold.model.reason import Reason
 from tenfold.model.units import SECOND
-from tenfold.server.auth.access import requires_role
+from tenfold.server.auth.access import requires_role, secret_of
 from tenfold.server.problems import Problem
 from tenfold.server.runtime.deps import Control, ControlDep
 
@@ -33,8 +36,11 @@ def alive() -> Health:
 
 
 @get("/readyz", opt=requires_role(None), operation_id="ready", security=[])
-async def ready(control: ControlDep) -> Health:
-    """Readiness: the control plane accepts jobs; otherwise 503 with the cause."""
+async def ready(request: Request[Any, Any, Any], control: ControlDep) -> Health:
+    """Readiness: the control plane accepts jobs; otherwise 503, with the cause if you have a token.
+
+    The clock of the scheduling loop is also only shown to those who have a token.
+    """
     trouble = control.trouble() or control.late()
     if trouble is None:
         with move_on_after(ANSWER_S) as waited:
@@ -44,9 +50,27 @@ async def ready(control: ControlDep) -> Health:
         if waited.cancelled_caught:
             trouble = Reason("journal-waits", {"waited_s": ANSWER_S})
     if trouble is not None:
+        if not await _has_token(request, control):
+            trouble = Reason("not-ready", sentence="the control plane is not ready")
+            raise Problem(503, trouble, "send a token to see the cause")
         raise Problem(503, trouble, "see the server log")
     ahead_s = control.clock_ahead_ms() / SECOND
-    return Health(status="ready", clock_ahead_s=ahead_s if abs(ahead_s) >= 1 else UNSET)
+    if abs(ahead_s) < 1 or not await _has_token(request, control):
+        return Health(status="ready")
+    return Health(status="ready", clock_ahead_s=ahead_s)
+
+
+async def _has_token(request: Request[Any, Any, Any], control: Control) -> bool:
+    """Tell whether a request has a valid token, without waiting for a journal that is stuck."""
+    secret = secret_of(request.headers.get("authorization", ""))
+    if secret is None:
+        return False
+    token = control.tokens.known(secret)
+    if token is None:
+        address = request.client.host if request.client else ""
+        with move_on_after(ANSWER_S), suppress(Problem, SQLAlchemyError, TenfoldError):
+            token = await control.budgets.find(control.tokens, secret, address)
+    return token is not None and token.revoked_ms is None and not control.tokens.has_ended(token)
 
 
 def _limiter() -> CapacityLimiter:

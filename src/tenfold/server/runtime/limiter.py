@@ -13,7 +13,6 @@ from tenfold.server.problems import Problem
 
 WAITING_MAX = 8
 """Expensive requests waiting at once."""
-STREAMS_MAX = 256
 STREAMS_SHARE = 4
 """One in this many connections may be a stream."""
 
@@ -47,31 +46,6 @@ class Limiter:
                 self._count -= 1
 
 
-class Streams:
-    """How many event and log streams are open, and the limit."""
-
-    def __init__(self, most: int = STREAMS_MAX) -> None:
-        self.most = most
-        self.open = 0
-
-    def check(self) -> None:
-        """Raise if the limit is reached."""
-        if self.open >= self.most:
-            message = f"{self.most} streams are open, which is the limit"
-            raise Problem(
-                503, Reason("too-many-streams", sentence=message), "close one, or try again later"
-            )
-
-    @contextmanager
-    def slot(self) -> Generator[None, None, None]:
-        """Count a stream while it is open."""
-        self.open += 1
-        try:
-            yield
-        finally:
-            self.open -= 1
-
-
-def max_streams(connections: int) -> int:
+def max_streams(connections: int, most: int) -> int:
     """Return how many of these connections may be streams."""
-    return max(1, min(STREAMS_MAX, connections // STREAMS_SHARE))
+    return max(1, min(most, connections // STREAMS_SHARE))

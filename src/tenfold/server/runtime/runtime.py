@@ -39,13 +39,15 @@ from tenfold.server.background.retention import JournalRetention, RetentionSetti
 from tenfold.server.background.sampler import UsageSampler
 from tenfold.server.background.shadow import ShadowCollector, ShadowRunner
 from tenfold.server.event_cursor import EventCursor
+from tenfold.server.event_pages import EventPages
 from tenfold.server.inbox_client import STARTING, WAIT_S
 from tenfold.server.metrics.metered_journal import MeteredJournal
 from tenfold.server.metrics.metrics import Meters
 from tenfold.server.metrics.traces import Traces
 from tenfold.server.metrics.usage import UsageCollector
+from tenfold.server.runtime.admission import Budgets
+from tenfold.server.runtime.budgets import Limits
 from tenfold.server.runtime.deps import Control, JobLogs
-from tenfold.server.runtime.limiter import Streams
 
 END_S = 30.0
 """How long the loop may take to stop: it finishes a commit, not a job."""
@@ -81,7 +83,8 @@ class ServerDeps(Struct, frozen=True, kw_only=True, eq=False):
     """Removes old attempt folders; None keeps them all."""
     number_least: int = 1
     """The first number that a new job may get."""
-    streams: Streams = field(default_factory=Streams)
+    limits: Limits = Limits()
+    """What all clients together may use."""
     probe: Callable[[], Probe] | None = None
     """Measures GPU usage; without it no job counts as idle."""
     idling: IdleRule = IdleRule()
@@ -99,6 +102,7 @@ class Runtime:
         self._fittings = deps
         self.inbox = Inbox()
         self.meters = Meters()
+        self.budgets = Budgets(deps.limits, self.meters)
         self.store = open_store(deps.journal)
         self.plane = ControlPlane(self._parts(), self.inbox)
         self._stopping, self._streams_closing = Event(), Event()
@@ -118,12 +122,13 @@ class Runtime:
             meters=self.meters,
             usage=self.usage,
             event_cursor=EventCursor(self.store),
+            event_pages=EventPages(self.store),
             trouble=self.trouble,
             now_ms=now_ms,
             wait_s=deps.wait_s,
             late=self.late,
             clock_ahead_ms=self.clock_ahead_ms,
-            streams=deps.streams,
+            budgets=self.budgets,
             traces=deps.traces,
             is_closing=self._streams_closing.is_set,
         )

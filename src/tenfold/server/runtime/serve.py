@@ -15,6 +15,7 @@ from types import FrameType
 import uvicorn
 from litestar import Litestar
 from msgspec import Struct
+from msgspec.structs import replace
 from sqlalchemy.exc import SQLAlchemyError
 
 from tenfold.client.endpoint import Address
@@ -36,13 +37,15 @@ from tenfold.server.auth.tokens import Role, Tokens
 from tenfold.server.background.pruning import AttemptPruner
 from tenfold.server.background.retention import RetentionSettings
 from tenfold.server.metrics.traces import traces_from_environment
+from tenfold.server.runtime.admission import Budgets
+from tenfold.server.runtime.budgets import Limits
 from tenfold.server.runtime.connections import (
     IDLE_S,
     GuardedConnection,
     GuardedServer,
     max_connections,
 )
-from tenfold.server.runtime.limiter import Streams, max_streams
+from tenfold.server.runtime.limiter import max_streams
 from tenfold.server.runtime.logs import log_to
 from tenfold.server.runtime.runtime import Runtime, ServerDeps
 from tenfold.server.runtime.settings import BACKLOG, Settings, check, check_pair, listen, url_of
@@ -99,7 +102,7 @@ def run(settings: Settings, on_start: Callable[[Started], None]) -> Stopped:
                 local = _local_token(tokens)
             runtime.start(settings.nodes, tests_nodes=settings.tests_nodes)
             config = _config(settings, make_app(runtime.control))
-            server = _Server(config, max_connections(), runtime.close_streams)
+            server = _Server(config, runtime.budgets, runtime.close_streams)
             folder.write_address(Address(url=url, token=local, pid=os.getpid()))
             _LOG.info("serving at %s", url)
             started = Started(
@@ -172,10 +175,17 @@ def _deps(settings: Settings, folder: StateDir, users: TeamUsers | None) -> Serv
         node_tester=node_tester_of(settings.acceptance, COMMAND),
         traces=traces_from_environment(),
         number_least=folder.last_number() + 1,
-        streams=Streams(max_streams(max_connections())),
+        limits=limits_within_files(settings.limits),
         retention=RetentionSettings(folder=folder.history, days=settings.keep_days),
         holder=f"{gethostname()}:{os.getpid()}",
     )
+
+
+def limits_within_files(limits: Limits) -> Limits:
+    """Return limits that fit the open file limit of this process."""
+    connections = min(limits.connections or max_connections(), max_connections())
+    streams = max_streams(connections, limits.streams)
+    return replace(limits, connections=connections, streams=streams)
 
 
 def _config(settings: Settings, app: Litestar) -> uvicorn.Config:
@@ -187,6 +197,7 @@ def _config(settings: Settings, app: Litestar) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         lifespan="off",
         ws="none",
         timeout_graceful_shutdown=GRACE_S,
@@ -206,9 +217,9 @@ class _Server(GuardedServer):
     """Ends its streams on the signal, and lets the program clean up after it."""
 
     def __init__(
-        self, config: uvicorn.Config, most: int, close_streams: Callable[[], None]
+        self, config: uvicorn.Config, budgets: Budgets, close_streams: Callable[[], None]
     ) -> None:
-        super().__init__(config, most)
+        super().__init__(config, budgets.limits.connections, budgets)
         self._close_streams = close_streams
 
     @contextmanager

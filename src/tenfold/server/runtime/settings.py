@@ -21,6 +21,7 @@ from tenfold.live.local.member.team_users import MOST, UidRange
 from tenfold.model.errors import InputError, Refused
 from tenfold.model.fleet.node import Node
 from tenfold.model.policy.policy import Policy
+from tenfold.server.runtime.budgets import Limits
 
 PORT = 7410
 BACKLOG = 2_048
@@ -68,6 +69,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Processes and threads that a job may have at a time; 0 for no limit."""
     keep_days: float = KEEP_DAYS
     """Days to keep in the journal; older events move to bundles in the state directory."""
+    limits: Limits = Limits()
+    """What all clients together may use."""
 
     @property
     def has_tls(self) -> bool:

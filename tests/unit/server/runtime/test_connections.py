@@ -17,7 +17,7 @@ from tenfold.server.runtime.connections import (
     GuardedServer,
     max_connections,
 )
-from tenfold.server.runtime.limiter import Streams, max_streams
+from tenfold.server.runtime.limiter import max_streams
 
 MOST = 4
 WAIT_S = HANG_S
@@ -188,6 +188,6 @@ def test_there_are_fewer_connections_than_open_files(monkeypatch: pytest.MonkeyP
 
 
 def test_streams_are_a_share_of_the_connections():
-    assert max_streams(40) == 10
-    assert max_streams(2) == 1
-    assert max_streams(100_000) == Streams().most
+    assert max_streams(40, 256) == 10
+    assert max_streams(2, 256) == 1
+    assert max_streams(100_000, 256) == 256
