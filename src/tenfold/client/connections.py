@@ -68,10 +68,9 @@ class AsyncTransport:
     def __init__(self, endpoint: Endpoint, timeout_s: float) -> None:
         self._http = async_connection(endpoint, timeout_s)
 
-    async def request(self, request_args: dict[str, Any]) -> tuple[int, bytes]:
-        """Return the status and the content of a response."""
-        answer = await self._http.request(**request_args)
-        return answer.status_code, answer.content
+    async def request(self, request_args: dict[str, Any]) -> httpx.Response:
+        """Return a response with its content."""
+        return await self._http.request(**request_args)
 
     @asynccontextmanager
     async def stream(self, request_args: dict[str, Any]) -> AsyncGenerator[AsyncStream, None]:
@@ -94,10 +93,9 @@ class BlockingTransport:
     def __init__(self, endpoint: Endpoint, timeout_s: float) -> None:
         self._http = connection(endpoint, timeout_s)
 
-    async def request(self, request_args: dict[str, Any]) -> tuple[int, bytes]:
-        """Return the status and the content of a response."""
-        answer = self._http.request(**request_args)
-        return answer.status_code, answer.content
+    async def request(self, request_args: dict[str, Any]) -> httpx.Response:
+        """Return a response with its content."""
+        return self._http.request(**request_args)
 
     @asynccontextmanager
     async def stream(self, request_args: dict[str, Any]) -> AsyncGenerator[BlockingStream, None]:

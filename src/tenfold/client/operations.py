@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 
 from tenfold.client.calls import Call, JobKeys, delete, get, new_key, path_quoted, post
 from tenfold.client.problems import log_interrupted, no_answer, problem_of, wait_timed_out
-from tenfold.client.retries import CurrentEndpoint, OutageTolerance, Retries, poll_intervals
+from tenfold.client.retries import (
+    CurrentEndpoint,
+    OutageTolerance,
+    Retries,
+    poll_intervals,
+    retry_after_s,
+)
 from tenfold.client.streams import EventReader, LogFollower
 from tenfold.model.api.fleet import FleetStatus, Idle, JournalEvent
 from tenfold.model.api.jobs import (
@@ -303,6 +309,7 @@ class Operations:
                 if not follow:
                     raise
                 tolerance.failed(problem, monotonic())
+                await self._transport.pause(retry_after_s(problem))
             if not follow:
                 return
             await self._transport.pause(next(pauses))
@@ -330,7 +337,7 @@ class Operations:
             except TenfoldError as problem:
                 follower.raise_unless_resumable(problem)
                 tolerance.failed(problem, monotonic())
-                await self._transport.pause(next(pauses))
+                await self._transport.pause(max(next(pauses), retry_after_s(problem)))
                 continue
             if text := follower.end():
                 yield text
@@ -360,7 +367,9 @@ class Operations:
             request_args = {**self._current.request(call, headers), **more}
             async with self._transport.stream(request_args) as answer:
                 if answer.status >= 300:
-                    problem = problem_of(answer.status, await answer.read(), self.url)
+                    problem = problem_of(
+                        answer.status, await answer.read(), self.url, answer.headers
+                    )
                     assert problem is not None, "a status of 300 or more is a problem"
                     raise problem
                 yield answer
@@ -384,10 +393,10 @@ class Operations:
         while True:
             problem: TenfoldError | None
             try:
-                status, content = await self._transport.request(self._current.request(call))
-                problem = problem_of(status, content, self.url)
+                answer = await self._transport.request(self._current.request(call))
+                problem = problem_of(answer.status_code, answer.content, self.url, answer.headers)
                 if problem is None:
-                    return content
+                    return answer.content
             except HTTPError as error:
                 sent = call.changes and not isinstance(error, ConnectError | ConnectTimeout)
                 problem = no_answer(self.url, error, was_sent=sent)

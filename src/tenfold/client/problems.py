@@ -2,10 +2,11 @@
 
 400 404 405 413 415 422   InputError     the request is wrong
 401 403 409               Refused        the request is valid, but not allowed or not possible now
-429 500 502 503 504       Unreachable    try again later
+500 502 503 504           Unreachable    try again later
+429, 503 + Retry-After    Throttled      nothing was done; try again after that time
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -26,7 +27,17 @@ class FaultyRequest(InputError):
         self.faults = tuple(faults)
 
 
-def problem_of(status: int, content: bytes, url: str) -> TenfoldError | None:
+class Throttled(Unreachable):
+    """The control plane is busy, or the client sends too much; the request was not carried out."""
+
+    def __init__(self, code: str, message: str, hint: str, retry_after_s: float) -> None:
+        super().__init__(code, message, hint)
+        self.retry_after_s = retry_after_s
+
+
+def problem_of(
+    status: int, content: bytes, url: str, headers: Mapping[str, str] | None = None
+) -> TenfoldError | None:
     """Return the exception for a response; None for success."""
     if 200 <= status < 300:
         return None
@@ -38,7 +49,12 @@ def problem_of(status: int, content: bytes, url: str) -> TenfoldError | None:
         return Refused(body.code, body.detail, body.hint)
     if status < 500 and status != 429:
         return FaultyRequest(body.code, body.detail, body.hint, body.errors)
-    return Unreachable(body.code, body.detail, body.hint or "try again in a few seconds")
+    hint = body.hint or "try again in a few seconds"
+    after = (headers or {}).get("Retry-After", "")
+    if status == 429 or (status == 503 and after):
+        # We send seconds; a date, which only a proxy would send, counts as a short wait.
+        return Throttled(body.code, body.detail, hint, float(after) if after.isdecimal() else 1.0)
+    return Unreachable(body.code, body.detail, hint)
 
 
 def not_a_control_plane(url: str, why: str) -> Unreachable:

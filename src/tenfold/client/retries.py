@@ -2,7 +2,8 @@
 
 A call that changes something is sent once, unless it has an idempotency key or never reached the
 server. If its response is lost, it may have been carried out: only the caller can decide whether
-repeating it is safe.
+repeating it is safe. A call that was throttled was not carried out: it is repeated after the time
+in `Retry-After`.
 """
 
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from typing import Any
 
 from tenfold.client.calls import Call
 from tenfold.client.endpoint import Endpoint
-from tenfold.client.problems import BAD_TOKEN, NEVER_SENT
+from tenfold.client.problems import BAD_TOKEN, NEVER_SENT, Throttled
 from tenfold.model.errors import Refused, TenfoldError, Unreachable
 
 TIMEOUT_S = 60.0
@@ -19,6 +20,11 @@ PAUSES_S = (0.1, 0.2, 0.4, 0.8)
 """Before the second try of a safe call, the third, and so on."""
 OUTAGE_S = 60.0
 """How long waiting and following tolerate an unreachable control plane."""
+THROTTLED_S = 60.0
+"""How long a call is repeated that is throttled."""
+RETRY_AFTER_S_MIN = 0.1
+RETRY_AFTER_S_MAX = 30.0
+"""A longer `Retry-After` is not followed: the caller should know."""
 POLL_S = (0.05, 1.0)
 """The interval between polls of a job: the first, and the longest."""
 
@@ -61,6 +67,7 @@ class Retries:
         self._pauses = iter(PAUSES_S)
         self._refreshed = False
         self._uncertain: TenfoldError | None = None
+        self._throttled_s = 0.0
 
     def pause_after(self, problem: TenfoldError) -> float:
         """Return how long to wait before the next try; raise if there is none."""
@@ -70,6 +77,8 @@ class Retries:
             self._refreshed = True
             if self._current.refresh():
                 return 0.0
+        if isinstance(problem, Throttled):
+            return self._after_throttling(problem)
         may_repeat = self._is_safe or problem.code == NEVER_SENT
         if not (may_repeat and isinstance(problem, Unreachable)):
             raise problem
@@ -79,6 +88,13 @@ class Retries:
         pause_s = next(self._pauses, None)
         if pause_s is None:
             # An earlier try may have been carried out, even if the last one never arrived.
+            raise self._uncertain or problem
+        return pause_s
+
+    def _after_throttling(self, problem: Throttled) -> float:
+        pause_s = max(problem.retry_after_s, RETRY_AFTER_S_MIN)
+        self._throttled_s += pause_s
+        if pause_s > RETRY_AFTER_S_MAX or self._throttled_s > THROTTLED_S:
             raise self._uncertain or problem
         return pause_s
 
@@ -106,6 +122,12 @@ class OutageTolerance:
             self._since_s = now_s
         if now_s - self._since_s >= self._tolerated_s:
             raise problem
+
+
+def retry_after_s(problem: TenfoldError) -> float:
+    """Return how long the control plane asked to wait; 0 if it did not."""
+    wait_s = problem.retry_after_s if isinstance(problem, Throttled) else 0.0
+    return min(wait_s, RETRY_AFTER_S_MAX)
 
 
 def poll_intervals() -> Iterator[float]:

@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tenfold.client import connections, retries
 from tenfold.model.errors import Refused, Unreachable
 from unit.client.test_client import AWAY, JOB, URL, Stub, client_of, job, problem
 from unit.client.test_client import MADE as SUBMITTED
@@ -15,6 +16,7 @@ __all__ = ["client_of"]
 MADE = httpx.Response(201, json=SUBMITTED)
 LOST = httpx.RemoteProtocolError("cut")
 UNREACHABLE = httpx.ConnectError("no")
+CANCELLED = {"id": "a-1", "state": "cancelled", "count": 0}
 ENDED = {"number": 1, "ended_at": "2026-01-01T00:00:00Z", "exit_code": 0}
 
 
@@ -159,3 +161,40 @@ def test_jobs_are_asked_for_within_bounds(client_of: Any):
         "array": "a-1",
         "limit": "1000",
     }
+
+
+def throttled(after: str = "0") -> httpx.Response:
+    answer = problem(429, "rate-limited")
+    answer.headers["Retry-After"] = after
+    return answer
+
+
+def test_a_throttled_call_is_sent_again_after_the_time_it_was_given(
+    client_of: Any, monkeypatch: pytest.MonkeyPatch
+):
+    waited: list[float] = []
+
+    async def pause(_: object, seconds: float) -> None:
+        waited.append(seconds)
+
+    for transport in (connections.AsyncTransport, connections.BlockingTransport):
+        monkeypatch.setattr(transport, "pause", pause)
+    stub = Stub(throttled("7"), throttled("2"), httpx.Response(202, json=CANCELLED))
+    # Not even a call that must not be made twice was carried out.
+    assert client_of(stub, URL, "t").cancel("a-1").state == "cancelled"
+    assert (waited, len(stub.asked)) == ([7.0, 2.0], 3)
+
+
+def test_a_call_that_stays_throttled_ends(client_of: Any, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(retries, "THROTTLED_S", 0.15)
+    stub = Stub(throttled())
+    with pytest.raises(Unreachable) as wrong:
+        client_of(stub, URL, "t").job("a-1")
+    assert (wrong.value.code, len(stub.asked)) == ("rate-limited", 2)
+
+
+def test_a_wait_of_minutes_is_left_to_the_caller(client_of: Any):
+    stub = Stub(throttled("600"))
+    with pytest.raises(Unreachable):
+        client_of(stub, URL, "t").job("a-1")
+    assert len(stub.asked) == 1
