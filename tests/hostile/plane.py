@@ -65,6 +65,11 @@ class Plane:
         assert self._up.process is not None, "it was started"
         return self._up.process.pid
 
+    @property
+    def local_token(self) -> str:
+        """The token of commands on this machine."""
+        return str(self._address().token)
+
     def token(self, role: str = "member", team: str = "red") -> str:
         """Return a token, made when it is first asked for."""
         if (role, team) not in self._tokens:

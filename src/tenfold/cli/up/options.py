@@ -11,6 +11,14 @@ from tenfold.model.errors import InputError
 if TYPE_CHECKING:
     from tenfold.server.runtime.settings import Settings
 
+LimitPairs = Annotated[
+    tuple[str, ...],
+    Parameter(
+        negative="",
+        help="Limit of what clients may use, as NAME=NUMBER; repeatable"
+        " (names: see the HTTP API reference)",
+    ),
+]
 KeepDays = Annotated[
     float,
     Parameter(
@@ -86,6 +94,7 @@ class OperationOptions:
     acceptance_band: AcceptanceBand = 0.2
     idle_after: IdleAfter = "15m"
     idle_below: IdleBelow = 5
+    limit: LimitPairs = ()
 
     def applied(self, settings: "Settings", *, is_virtual: bool) -> "Settings":
         """Return settings with these options; virtual nodes are not benchmarked by default."""
@@ -96,6 +105,7 @@ class OperationOptions:
         from tenfold.decide.detect.idle import idle_rule_of  # noqa: PLC0415
         from tenfold.decide.recover.lemons import blame_rule  # noqa: PLC0415
         from tenfold.live.local.attempt.pruning import AttemptRetention  # noqa: PLC0415
+        from tenfold.server.runtime.budgets import limits_of  # noqa: PLC0415
 
         return replace(
             settings,
@@ -106,6 +116,7 @@ class OperationOptions:
             acceptance=acceptance_rule(self.acceptance_band),
             idling=idle_rule_of(_idle_s(self.idle_after), self.idle_below),
             reads_gpus=not is_virtual,
+            limits=limits_of(self.limit),
             tests_nodes=not is_virtual if self.acceptance is None else self.acceptance,
         )
 
