@@ -74,7 +74,7 @@ class EventPages:
 def page_range(store: Store, seq: int, newest: int) -> PageRange:
     """Return how far the page after `seq` goes; events that were moved out are skipped."""
     size = func.length(EVENTS.c.body)
-    question = select(EVENTS.c.seq, size).where(EVENTS.c.seq > seq, EVENTS.c.seq <= newest)
+    question = select(EVENTS.c.seq, size).where(EVENTS.c.seq > seq)
     last, characters = newest, 0
     with store.reading() as connection:
         rows = connection.execute(question.order_by(EVENTS.c.seq).limit(PAGE)).all()
@@ -82,7 +82,7 @@ def page_range(store: Store, seq: int, newest: int) -> PageRange:
         if place and characters + length > PAGE_CHARACTERS:
             return PageRange(last, characters)
         last, characters = number, characters + length
-    return PageRange(last if len(rows) == PAGE else newest, characters)
+    return PageRange(last, characters)
 
 
 def pieces(page: bytes) -> Iterator[bytes]:

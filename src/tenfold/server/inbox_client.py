@@ -11,7 +11,7 @@ from tenfold.live.inbox import Answer, Inbox, Request
 from tenfold.model.reason import Reason
 from tenfold.report.reasons.render import Reader, render
 from tenfold.server.problems import Problem, refusal
-from tenfold.server.runtime.fair_queue import leave_seat
+from tenfold.server.runtime.fair_queue import leave_slot
 
 WAIT_S = 30.0
 """How long a request waits for the loop; a commit takes milliseconds, a long decision seconds."""
@@ -34,7 +34,7 @@ async def call_loop(inbox: Inbox, request: Request, wait_s: float = WAIT_S) -> A
             loop.call_soon_threadsafe(settle, answer)
 
     inbox.put(request, deliver)
-    leave_seat()
+    leave_slot()
     try:
         answer = await asyncio.wait_for(future, wait_s)
     except TimeoutError:

@@ -18,7 +18,7 @@ from tenfold.server.auth.access import AuthedRequest, is_still_valid, requires_r
 from tenfold.server.auth.tokens import Role, Token
 from tenfold.server.event_cursor import POLL_S, SEQ_MAX
 from tenfold.server.event_pages import PAGE_CHARACTERS, PageRange, pieces
-from tenfold.server.runtime.admission import READ_S, holder_of
+from tenfold.server.runtime.admission import READ_S, flow_of
 from tenfold.server.runtime.deps import Control, ControlDep
 
 HEARTBEAT_S = 15.0
@@ -98,7 +98,7 @@ async def _reserved(control: Control, token: Token, page: PageRange) -> bool:
     """Wait until a large page may be held; False if other slow readers hold too much for long."""
     if page.characters <= PAGE_CHARACTERS:
         return True
-    waiting = control.budgets.responses.wait(holder_of(token), page.characters)
+    waiting = control.budgets.responses.wait(flow_of(token), page.characters)
     try:
         await asyncio.wait_for(waiting, READ_S)
     except TimeoutError:
@@ -108,7 +108,7 @@ async def _reserved(control: Control, token: Token, page: PageRange) -> bool:
 
 def _release(control: Control, token: Token, page: PageRange) -> None:
     if page.characters > PAGE_CHARACTERS:
-        control.budgets.responses.give(holder_of(token), page.characters)
+        control.budgets.responses.give(flow_of(token), page.characters)
 
 
 ROUTES = Router("/api/v1", route_handlers=[stream_events])

@@ -1,9 +1,9 @@
 """Admit requests within budgets: who sends too much is refused, and others do not notice.
 
 A request passes in this order: its connection is counted for its token, then the request itself,
-then its body is read within a byte budget, then it waits in its team's line for a seat. A large
+then its body is read within a byte budget, then it waits in its team's line for a slot. A large
 response is held within a byte budget and written in pieces, as fast as the client reads them. A
-request that waits for its body or for its reader has no seat.
+request that waits for its body or for its reader has no slot.
 
 A token that is not known yet is looked up in a line by address, so that guessing tokens does not
 delay those who have one. Health checks are always answered.
@@ -32,11 +32,11 @@ from tenfold.server.runtime.budgets import (
     MIB,
     Budget,
     Exceeded,
-    Holder,
+    Flow,
     Limits,
     RateLimit,
 )
-from tenfold.server.runtime.fair_queue import CURRENT, FairQueue, QueueFull, Seat, leave_seat
+from tenfold.server.runtime.fair_queue import CURRENT, FairQueue, QueueFull, RequestSlot, leave_slot
 
 BODY_BYTES_MAX = 4 << 20
 CONNECTION = "tenfold_connection"
@@ -54,7 +54,7 @@ PAUSE_S = 0.5
 """Before a refusal for sending too much, so that asking again at once does not add load."""
 LOOKUPS = 8
 """Unknown tokens that are looked up at once."""
-EXPENSIVE_SEATS = 2
+EXPENSIVE_SLOTS = 2
 EXPENSIVE_WAITING = 32
 UNAUTHENTICATED = "(unauthenticated)"
 LOG_EVERY_S = 60.0
@@ -90,7 +90,7 @@ class ServerConnection(Protocol):
         """Whether the client is gone."""
         ...
 
-    def claim(self, holder: Holder) -> Exceeded | None:
+    def claim(self, flow: Flow) -> Exceeded | None:
         """Count the connection for a token, once; return what is used up."""
         ...
 
@@ -130,35 +130,35 @@ class Budgets:
         self.responses = Budget("response_mib", limits.response_mib * MIB, limits)
         self.rates = RateLimit(limits, lambda: asyncio.get_running_loop().time())
         self.requests = FairQueue(limits.requests_at_once, limits.requests_waiting, limits)
-        self.expensive = FairQueue(EXPENSIVE_SEATS, EXPENSIVE_WAITING, limits)
+        self.expensive = FairQueue(EXPENSIVE_SLOTS, EXPENSIVE_WAITING, limits)
         self.lookups = FairQueue(LOOKUPS, limits.requests_waiting, limits)
         self._logged_s = float("-inf")
 
     def open_stream(self, request: Request[Token, Any, Any]) -> None:
         """Count a stream until its request ends; raise if there are too many."""
-        holder = holder_of(request.user)
-        exceeded = self.streams.take(holder)
+        flow = flow_of(request.user)
+        exceeded = self.streams.take(flow)
         if exceeded is not None:
-            self.count(_CODES[exceeded.budget], holder)
+            self.count(_CODES[exceeded.budget], flow)
             raise refusal_of(exceeded)
         leases = cast("ExitStack", cast("dict[str, Any]", request.scope)[LEASES])
-        leases.callback(self.streams.give, holder)
-        leave_seat()
+        leases.callback(self.streams.give, flow)
+        leave_slot()
 
     async def find(self, tokens: Tokens, secret: str, address: str) -> Token | None:
         """Look up a token that is not known yet; None if there is none. A few at a time."""
-        holder = Holder(UNAUTHENTICATED, address)
-        await _take_rate(self, holder)
-        seat = await _seat(self, self.lookups, holder)
+        flow = Flow(UNAUTHENTICATED, address)
+        await _take_rate(self, flow)
+        slot = await _slot(self, self.lookups, flow)
         try:
             found = await to_thread.run_sync(tokens.find, secret, abandon_on_cancel=True)
         finally:
-            seat.release()
+            slot.release()
         if found is None:
-            self.count("unknown-token", holder)
+            self.count("unknown-token", flow)
         return found
 
-    def count(self, reason: str, holder: Holder) -> None:
+    def count(self, reason: str, flow: Flow) -> None:
         """Count a refusal, and log it now and then."""
         if self._meters is not None:
             self._meters.rejected.labels(reason).inc()
@@ -168,15 +168,15 @@ class Budgets:
             _LOG.warning(
                 "refused a request of team %s, token %s: %s; "
                 "tenfold_http_rejected_total counts all of them",
-                holder.team,
-                holder.token,
+                flow.team,
+                flow.token,
                 reason,
             )
 
 
-def holder_of(token: Token) -> Holder:
+def flow_of(token: Token) -> Flow:
     """Return whose budgets a token uses."""
-    return Holder(token.team, token.id)
+    return Flow(token.team, token.id)
 
 
 class Admission(ASGIMiddleware):
@@ -195,11 +195,11 @@ class Admission(ASGIMiddleware):
         with ExitStack() as leases:
             cast("dict[str, Any]", scope)[LEASES] = leases
             try:
-                holder = await self._holder(scope, options)
-                if holder is None:
+                flow = await self._flow(scope, options)
+                if flow is None:
                     await next_app(scope, receive, send)
                     return
-                request = _AdmittedRequest(self._budgets, holder, connection, leases, send)
+                request = _AdmittedRequest(self._budgets, flow, connection, leases, send)
                 await request.run(scope, receive, next_app, _is_expensive(scope, options))
             except _Gone:
                 return
@@ -207,7 +207,7 @@ class Admission(ASGIMiddleware):
                 # Refused before the handlers: what they raise, they answer.
                 await _respond(problem, connection, send)
 
-    async def _holder(self, scope: Scope, options: Mapping[str, Any]) -> Holder | None:
+    async def _flow(self, scope: Scope, options: Mapping[str, Any]) -> Flow | None:
         """Return whose request it is; None where the route is public or the token is unknown."""
         headers = dict(cast("list[tuple[bytes, bytes]]", scope["headers"]))
         secret = secret_of(headers.get(b"authorization", b"").decode("latin-1"))
@@ -220,7 +220,7 @@ class Admission(ASGIMiddleware):
         if token is None or self._tokens.has_ended(token) or token.revoked_ms is not None:
             # Refused by the guard, and not counted for a team.
             return None
-        return holder_of(token)
+        return flow_of(token)
 
 
 class _Gone(Exception):
@@ -233,34 +233,34 @@ class _AdmittedRequest:
     def __init__(
         self,
         budgets: Budgets,
-        holder: Holder,
+        flow: Flow,
         connection: ServerConnection | None,
         leases: ExitStack,
         send: Send,
     ) -> None:
         self._budgets = budgets
-        self._holder = holder
+        self._flow = flow
         self._connection = connection
         self._leases = leases
         self._send = send
-        self._seat: Seat | None = None
+        self._slot: RequestSlot | None = None
 
     async def run(
         self, scope: Scope, receive: Receive, next_app: ASGIApp, is_expensive: bool
     ) -> None:
         """Take what it needs, then run it."""
-        budgets, holder, connection = self._budgets, self._holder, self._connection
-        if connection is not None and (exceeded := connection.claim(holder)) is not None:
-            budgets.count(_CODES[exceeded.budget], holder)
+        budgets, flow, connection = self._budgets, self._flow, self._connection
+        if connection is not None and (exceeded := connection.claim(flow)) is not None:
+            budgets.count(_CODES[exceeded.budget], flow)
             raise refusal_of(exceeded)
-        await _take_rate(budgets, holder)
+        await _take_rate(budgets, flow)
         received = await self._body(scope, receive)
         queue = budgets.expensive if is_expensive else budgets.requests
-        self._seat = seat = await _seat(budgets, queue, holder)
-        self._leases.callback(seat.release)
+        self._slot = slot = await _slot(budgets, queue, flow)
+        self._leases.callback(slot.release)
         if connection is not None and connection.is_lost:
             raise _Gone
-        CURRENT.set(seat)
+        CURRENT.set(slot)
         await next_app(scope, _replayed(received, receive), self._write)
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes | None:
@@ -292,31 +292,31 @@ class _AdmittedRequest:
     def _reserve(self, amount: int) -> None:
         if not amount:
             return
-        exceeded = self._budgets.bodies.take(self._holder, amount)
+        exceeded = self._budgets.bodies.take(self._flow, amount)
         if exceeded is not None:
-            self._budgets.count(_CODES[exceeded.budget], self._holder)
+            self._budgets.count(_CODES[exceeded.budget], self._flow)
             raise refusal_of(exceeded)
-        self._leases.callback(self._budgets.bodies.give, self._holder, amount)
+        self._leases.callback(self._budgets.bodies.give, self._flow, amount)
 
     async def _write(self, message: Message) -> None:
         """Send a part of a response, in pieces, as fast as it is read."""
         if message["type"] != "http.response.body":
             await self._send(message)
             return
-        assert self._seat is not None, "a response has been worked on"
+        assert self._slot is not None, "a response has been worked on"
         body, is_more = message["body"], message["more_body"]
         if len(body) <= PIECE_BYTES or self._connection is None:
-            self._seat.release()
+            self._slot.release()
             await self._send(message)
             if is_more:
                 await self._drained()
             return
         responses = self._budgets.responses
-        # Whoever has too much unread keeps the seat, and so gets no more to read.
-        if not await self._in_time(responses.wait(self._holder, len(body))):
+        # Whoever has too much unread keeps the slot, and so gets no more to read.
+        if not await self._in_time(responses.wait(self._flow, len(body))):
             return
-        self._seat.release()
-        with responses.held(self._holder, len(body)):
+        self._slot.release()
+        with responses.held(self._flow, len(body)):
             view = memoryview(body)
             for at in range(0, len(body), PIECE_BYTES):
                 is_last = at + PIECE_BYTES >= len(body)
@@ -337,27 +337,27 @@ class _AdmittedRequest:
         try:
             await asyncio.wait_for(work, READ_S)
         except TimeoutError:
-            self._budgets.count("slow-reader", self._holder)
+            self._budgets.count("slow-reader", self._flow)
             if self._connection is not None:
                 self._connection.abort()
             return False
         return True
 
 
-async def _take_rate(budgets: Budgets, holder: Holder) -> None:
-    refused = budgets.rates.take(holder)
+async def _take_rate(budgets: Budgets, flow: Flow) -> None:
+    refused = budgets.rates.take(flow)
     if refused is not None:
         exceeded, wait_s = refused
-        budgets.count(_CODES[exceeded.budget], holder)
+        budgets.count(_CODES[exceeded.budget], flow)
         await asyncio.sleep(PAUSE_S)
         raise refusal_of(exceeded, wait_s)
 
 
-async def _seat(budgets: Budgets, queue: FairQueue, holder: Holder) -> Seat:
+async def _slot(budgets: Budgets, queue: FairQueue, flow: Flow) -> RequestSlot:
     try:
-        return await queue.seat(holder)
+        return await queue.slot(flow)
     except QueueFull as full:
-        budgets.count(_CODES[full.exceeded.budget], holder)
+        budgets.count(_CODES[full.exceeded.budget], flow)
         await asyncio.sleep(PAUSE_S)
         raise refusal_of(full.exceeded) from None
 
@@ -377,7 +377,7 @@ def _replayed(body: bytes | None, receive: Receive) -> Receive:
 
 
 def _connection_of(scope: Scope) -> ServerConnection | None:
-    state = cast("dict[str, Any]", scope.get("state") or {})
+    state = scope.get("state") or {}
     return state.get(CONNECTION)
 
 

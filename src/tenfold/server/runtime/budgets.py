@@ -28,7 +28,7 @@ class Limits(Struct, frozen=True, kw_only=True):
 
     connections: int = 0
     """0: as many as the open file limit allows."""
-    unauthenticated_connections: int = 128
+    unauthenticated_connections: int = 512
     """Connections that have not sent a valid token yet."""
     requests_per_second: float = 1_000
     requests_at_once: int = 8
@@ -49,7 +49,7 @@ class Limits(Struct, frozen=True, kw_only=True):
         return max(1.0, total * share)
 
 
-class Holder(NamedTuple):
+class Flow(NamedTuple):
     """Who uses a budget: a token and its team, or an address without a token."""
 
     team: str
@@ -73,7 +73,7 @@ class Budget:
         self.total = total
         self._team_most = limits.share(total, limits.team_share)
         self._token_most = min(self._team_most, limits.share(total, limits.token_share))
-        self._tokens: Counter[Holder] = Counter()
+        self._tokens: Counter[Flow] = Counter()
         self._teams: Counter[str] = Counter()
         self.used = 0
         self._waiting: set[asyncio.Future[None]] = set()
@@ -82,28 +82,28 @@ class Budget:
         """Return what a team holds."""
         return self._teams[team]
 
-    def take(self, holder: Holder, amount: int = 1) -> Exceeded | None:
+    def take(self, flow: Flow, amount: int = 1) -> Exceeded | None:
         """Count an amount, or return what is used up. Who holds nothing may take any amount."""
         for whose, used, most in (
-            ("token", self._tokens[holder], self._token_most),
-            ("team", self._teams[holder.team], self._team_most),
+            ("token", self._tokens[flow], self._token_most),
+            ("team", self._teams[flow.team], self._team_most),
             ("server", self.used, self.total),
         ):
             if used and used + amount > most:
                 return Exceeded(self.name, whose, most)
-        self._add(holder, amount)
+        self._add(flow, amount)
         return None
 
-    def give(self, holder: Holder, amount: int = 1) -> None:
+    def give(self, flow: Flow, amount: int = 1) -> None:
         """Return an amount."""
-        self._add(holder, -amount)
+        self._add(flow, -amount)
         for one in self._waiting:
             if not one.done():
                 one.set_result(None)
 
-    async def wait(self, holder: Holder, amount: int) -> None:
+    async def wait(self, flow: Flow, amount: int) -> None:
         """Count an amount as soon as there is enough left."""
-        while self.take(holder, amount) is not None:
+        while self.take(flow, amount) is not None:
             changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.add(changed)
             try:
@@ -112,16 +112,16 @@ class Budget:
                 self._waiting.discard(changed)
 
     @contextmanager
-    def held(self, holder: Holder, amount: int) -> Generator[None, None, None]:
+    def held(self, flow: Flow, amount: int) -> Generator[None, None, None]:
         """Return an amount that was taken, at the end."""
         try:
             yield
         finally:
-            self.give(holder, amount)
+            self.give(flow, amount)
 
-    def _add(self, holder: Holder, amount: int) -> None:
+    def _add(self, flow: Flow, amount: int) -> None:
         self.used += amount
-        for counts, key in ((self._tokens, holder), (self._teams, holder.team)):
+        for counts, key in ((self._tokens, flow), (self._teams, flow.team)):
             counts[key] += amount  # pyright: ignore[reportArgumentType]
             if not counts[key]:  # pyright: ignore[reportArgumentType]
                 del counts[key]  # pyright: ignore[reportArgumentType]
@@ -136,15 +136,15 @@ class RateLimit:
         token = min(team, limits.share(total, limits.token_share))
         self._rates = {"token": token, "team": team, "server": total}
         self._now_s = now_s
-        self._next_s: dict[Holder | str, float] = {}
+        self._next_s: dict[Flow | str, float] = {}
         """When each would be at rest again, if it sent nothing more."""
 
-    def take(self, holder: Holder) -> tuple[Exceeded, float] | None:
+    def take(self, flow: Flow) -> tuple[Exceeded, float] | None:
         """Count a request, or return what is used up and the seconds until it is not."""
         now_s = self._now_s()
-        keys: list[tuple[str, Holder | str]] = [
-            ("token", holder),
-            ("team", holder.team),
+        keys: list[tuple[str, Flow | str]] = [
+            ("token", flow),
+            ("team", flow.team),
             ("server", ""),
         ]
         at = {whose: max(now_s, self._next_s.get(key, 0.0)) for whose, key in keys}

@@ -31,7 +31,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from tenfold.server.runtime.admission import CONNECTION, Budgets
-from tenfold.server.runtime.budgets import Exceeded, Holder, Limits
+from tenfold.server.runtime.budgets import Exceeded, Flow, Limits
 from tenfold.server.runtime.health import PATHS
 
 ACCEPTS_AT_ONCE = 32
@@ -227,7 +227,7 @@ class GuardedConnection(H11Protocol):
         self._state = ConnectionState("head", 0)
         self._requests = 0
         self._last: object = None
-        self._holder: Holder | None = None
+        self._owner: Flow | None = None
         self._early = b""
 
     @property
@@ -276,16 +276,16 @@ class GuardedConnection(H11Protocol):
         if cast("asyncio.Transport | None", self.transport) is not None:
             super().connection_lost(exc)
 
-    def claim(self, holder: Holder) -> Exceeded | None:
+    def claim(self, flow: Flow) -> Exceeded | None:
         """Count it for a token instead of as unauthenticated; return what is used up."""
-        if holder == self._holder or self.is_lost:
+        if flow == self._owner or self.is_lost:
             return None
         connections = self.table.budgets.connections
-        exceeded = connections.take(holder)
+        exceeded = connections.take(flow)
         if exceeded is not None:
             return exceeded
         self._uncount()
-        self._holder = holder
+        self._owner = flow
         return None
 
     async def drained(self) -> None:
@@ -314,9 +314,9 @@ class GuardedConnection(H11Protocol):
 
     def _uncount(self) -> None:
         self.table.unauthenticated.pop(self, None)
-        holder, self._holder = self._holder, None
-        if holder is not None:
-            self.table.budgets.connections.give(holder)
+        flow, self._owner = self._owner, None
+        if flow is not None:
+            self.table.budgets.connections.give(flow)
 
     def _read_early(self) -> None:
         early, self._early = self._early, b""

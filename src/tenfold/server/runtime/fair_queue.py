@@ -1,8 +1,8 @@
 """Requests wait in line, each team in its own, so that one team's storm leaves others answered.
 
-A few requests are worked on at a time. A free seat goes to the team that holds the fewest, and
+A few requests are worked on at a time. A free slot goes to the team that holds the fewest, and
 within a team to the token that holds the fewest; among equals, to the one that waits longest since
-its last turn. No team holds more than its share of the seats, so one is free for the others at any
+its last turn. No team holds more than its share of the slots, so one is free for the others at any
 moment. A team whose line is full is refused.
 """
 
@@ -11,7 +11,7 @@ from collections import Counter, deque
 from contextvars import ContextVar
 from itertools import count
 
-from tenfold.server.runtime.budgets import Exceeded, Holder, Limits
+from tenfold.server.runtime.budgets import Exceeded, Flow, Limits
 
 _Line = deque[asyncio.Future[None]]
 
@@ -24,63 +24,63 @@ class QueueFull(Exception):
         self.exceeded = exceeded
 
 
-class Seat:
+class RequestSlot:
     """The right to be worked on; released once, however often that is asked."""
 
-    def __init__(self, queue: "FairQueue", holder: Holder) -> None:
+    def __init__(self, queue: "FairQueue", flow: Flow) -> None:
         self._queue: FairQueue | None = queue
-        self._holder = holder
+        self._flow = flow
 
     def release(self) -> None:
         """Let the next request begin."""
         queue, self._queue = self._queue, None
         if queue is not None:
-            queue.release(self._holder)
+            queue.release(self._flow)
 
 
 class FairQueue:
     """Seats, and the lines of those that wait for one."""
 
-    def __init__(self, seats: int, waiting: int, limits: Limits) -> None:
-        self.seats = seats
-        self._team_seats = max(1, int(seats * limits.team_share))
+    def __init__(self, slots: int, waiting: int, limits: Limits) -> None:
+        self.slots = slots
+        self._team_slots = max(1, int(slots * limits.team_share))
         self._team_waiting = int(limits.share(waiting, limits.team_share))
         self._token_waiting = int(limits.share(waiting, limits.token_share))
         self._most_waiting = waiting
-        self._tokens: Counter[Holder] = Counter()
+        self._tokens: Counter[Flow] = Counter()
         self._teams: Counter[str] = Counter()
-        self._lines: dict[str, dict[Holder, _Line]] = {}
+        self._lines: dict[str, dict[Flow, _Line]] = {}
         self._turns = count(1)
-        self._turn: dict[Holder | str, int] = {}
+        self._turn: dict[Flow | str, int] = {}
         self.busy = 0
         self.waiting = 0
 
-    async def seat(self, holder: Holder) -> Seat:
-        """Return a seat as soon as one is free; raise `QueueFull` where too many wait already."""
-        if self.busy < self.seats and self._may_sit(holder.team) and holder.team not in self._lines:
-            self._sit(holder)
-            return Seat(self, holder)
-        exceeded = self._exceeded(holder)
+    async def slot(self, flow: Flow) -> RequestSlot:
+        """Return a slot as soon as one is free; raise `QueueFull` where too many wait already."""
+        if self.busy < self.slots and self._may_start(flow.team) and flow.team not in self._lines:
+            self._start(flow)
+            return RequestSlot(self, flow)
+        exceeded = self._exceeded(flow)
         if exceeded is not None:
             raise QueueFull(exceeded)
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._lines.setdefault(holder.team, {}).setdefault(holder, deque()).append(turn)
+        self._lines.setdefault(flow.team, {}).setdefault(flow, deque()).append(turn)
         self.waiting += 1
         try:
             await turn
         except asyncio.CancelledError:
             if turn.cancelled():
-                self._leave(holder, turn)
+                self._leave(flow, turn)
             else:
-                self.release(holder)
+                self.release(flow)
             raise
-        return Seat(self, holder)
+        return RequestSlot(self, flow)
 
-    def release(self, holder: Holder) -> None:
-        """Free a seat, and give it to the next in line."""
-        self._count(holder, -1)
-        while self.busy < self.seats:
-            teams = [team for team in self._lines if self._may_sit(team)]
+    def release(self, flow: Flow) -> None:
+        """Free a slot, and give it to the next in line."""
+        self._count(flow, -1)
+        while self.busy < self.slots:
+            teams = [team for team in self._lines if self._may_start(team)]
             if not teams:
                 return
             team = min(teams, key=lambda one: (self._teams[one], self._turn.get(one, 0)))
@@ -90,13 +90,13 @@ class FairQueue:
             self._drop_empty(first)
             self.waiting -= 1
             if not turn.cancelled():
-                self._sit(first)
+                self._start(first)
                 turn.set_result(None)
 
-    def _exceeded(self, holder: Holder) -> Exceeded | None:
-        lines = self._lines.get(holder.team, {})
+    def _exceeded(self, flow: Flow) -> Exceeded | None:
+        lines = self._lines.get(flow.team, {})
         for whose, waiting, most in (
-            ("token", len(lines.get(holder, ())), self._token_waiting),
+            ("token", len(lines.get(flow, ())), self._token_waiting),
             ("team", sum(map(len, lines.values())), self._team_waiting),
             ("server", self.waiting, self._most_waiting),
         ):
@@ -104,45 +104,45 @@ class FairQueue:
                 return Exceeded("requests_waiting", whose, most)
         return None
 
-    def _may_sit(self, team: str) -> bool:
-        return self._teams[team] < self._team_seats
+    def _may_start(self, team: str) -> bool:
+        return self._teams[team] < self._team_slots
 
-    def _sit(self, holder: Holder) -> None:
-        self._turn[holder] = self._turn[holder.team] = next(self._turns)
-        self._count(holder, 1)
+    def _start(self, flow: Flow) -> None:
+        self._turn[flow] = self._turn[flow.team] = next(self._turns)
+        self._count(flow, 1)
 
-    def _count(self, holder: Holder, change: int) -> None:
+    def _count(self, flow: Flow, change: int) -> None:
         self.busy += change
-        self._tokens[holder] += change
-        self._teams[holder.team] += change
-        if not self._tokens[holder]:
-            del self._tokens[holder]
-        if not self._teams[holder.team]:
-            del self._teams[holder.team]
+        self._tokens[flow] += change
+        self._teams[flow.team] += change
+        if not self._tokens[flow]:
+            del self._tokens[flow]
+        if not self._teams[flow.team]:
+            del self._teams[flow.team]
         if not self.busy and not self._lines:
             self._turn.clear()
 
-    def _leave(self, holder: Holder, turn: asyncio.Future[None]) -> None:
-        line = self._lines.get(holder.team, {}).get(holder, deque())
+    def _leave(self, flow: Flow, turn: asyncio.Future[None]) -> None:
+        line = self._lines.get(flow.team, {}).get(flow, deque())
         if turn in line:
             line.remove(turn)
-            self._drop_empty(holder)
+            self._drop_empty(flow)
             self.waiting -= 1
 
-    def _drop_empty(self, holder: Holder) -> None:
-        lines = self._lines[holder.team]
-        if not lines[holder]:
-            del lines[holder]
+    def _drop_empty(self, flow: Flow) -> None:
+        lines = self._lines[flow.team]
+        if not lines[flow]:
+            del lines[flow]
         if not lines:
-            del self._lines[holder.team]
+            del self._lines[flow.team]
 
 
-CURRENT: ContextVar[Seat | None] = ContextVar("tenfold-seat", default=None)
-"""The seat of the request that is being worked on."""
+CURRENT: ContextVar[RequestSlot | None] = ContextVar("tenfold-slot", default=None)
+"""The slot of the request that is being worked on."""
 
 
-def leave_seat() -> None:
+def leave_slot() -> None:
     """Let another request begin, because this one only waits from here on."""
-    seat = CURRENT.get()
-    if seat is not None:
-        seat.release()
+    slot = CURRENT.get()
+    if slot is not None:
+        slot.release()

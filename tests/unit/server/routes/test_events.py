@@ -9,7 +9,7 @@ from litestar.testing import TestClient
 from tenfold.server.auth.tokens import Role, Token
 from tenfold.server.routes import events as routes_events
 from tenfold.server.routes.events import event_stream
-from tenfold.server.runtime.budgets import Holder
+from tenfold.server.runtime.budgets import Flow
 from tenfold.server.runtime.runtime import Runtime
 from unit.server.fake_executor import FakeProcesses
 from unit.server.waiting import job_when
@@ -117,7 +117,7 @@ def test_a_stream_that_falls_too_far_behind_is_closed(runtime: Runtime, monkeypa
 
 def test_too_many_streams_are_refused(member: Client, runtime: Runtime):
     streams = runtime.control.budgets.streams
-    while streams.take(Holder(f"team-{streams.used}", "t")) is None:
+    while streams.take(Flow(f"team-{streams.used}", "t")) is None:
         pass
     answer = member.get(EVENTS, params={"follow": "false"})
     assert (answer.status_code, answer.json()["code"]) == (503, "too-many-streams")
