@@ -2,8 +2,8 @@
 
 400 404 405 413 415 422   InputError     the request is wrong
 401 403 409               Refused        the request is valid, but not allowed or not possible now
-500 502 503 504           Unreachable    try again later
-429, 503 + Retry-After    Throttled      nothing was done; try again after that time
+429 500 502 503 504       Unreachable    try again later
+429 503 + Retry-After     Throttled      nothing was done; try again after that time
 """
 
 from collections.abc import Mapping, Sequence
@@ -51,7 +51,7 @@ def problem_of(
         return FaultyRequest(body.code, body.detail, body.hint, body.errors)
     hint = body.hint or "try again in a few seconds"
     after = (headers or {}).get("Retry-After", "")
-    if status == 429 or (status == 503 and after):
+    if status in (429, 503) and after:
         # We send seconds; a date, which only a proxy would send, counts as a short wait.
         return Throttled(body.code, body.detail, hint, float(after) if after.isdecimal() else 1.0)
     return Unreachable(body.code, body.detail, hint)
