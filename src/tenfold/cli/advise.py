@@ -36,7 +36,7 @@ PROMPTS = {
 QUESTIONS = {
     "bound_by": "bottleneck",
     "real_time": "real time",
-    "model_size": "model needs",
+    "model_size": "model size",
     "bandwidth": "network",
 }
 TRIGGERS = {
@@ -83,7 +83,7 @@ def _answered(question: AdviseQuestion, fleet: OpenFleet | None) -> AdviseQuesti
         options = ", ".join(f"`--{name.replace('_', '-')}`" for name in missing)
         raise InputError(
             "answers-missing",
-            f"{len(missing)} of the four questions have no answer",
+            f"missing input: {', '.join(QUESTIONS[name] for name in missing)}",
             f"set {options}, or `--fleet` and `--model`",
         )
     given = {name: ask_at_prompt(name) for name in missing}
@@ -143,7 +143,7 @@ def _answers(advice: Advice) -> list[list[str]]:
     for name in PROMPTS:
         value: str | bool | None = getattr(answers, name)
         text = value if isinstance(value, str) else words[value]
-        origin = "fleet" if name in answers.worked_out else "you" if value is not None else ""
+        origin = "fleet" if name in answers.worked_out else "option" if value is not None else ""
         rows.append([QUESTIONS[name], text, origin])
     return rows
 

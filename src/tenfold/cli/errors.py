@@ -59,6 +59,12 @@ def report_usage(error: CycloptsError, as_json: bool) -> None:
     message = re.sub(r" Available commands: .*, \.\.\.$", "", message)
     message = message[:1].lower() + message[1:].rstrip(".")
     message = message.replace('"', "`").replace("invalid value", "bad value")
+    message = re.sub(r"^unused Tokens: \['(.*?)'.*\]$", r"unexpected argument `\1`", message)
+    message = re.sub(
+        r"^command `(.*)` parameter `?--([\w-]+)`? requires an argument$",
+        lambda found: f"`{found[1]}` requires {found[2].upper()}",
+        message,
+    )
     if as_json:
         _write_json(code="usage", message=message, hint="add --help", file="", line=None, field="")
     else:

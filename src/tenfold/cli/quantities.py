@@ -30,7 +30,7 @@ def parse_number(text: str, option: str) -> float:
     if match is None or not _is_number(match[1]):
         raise InputError(
             "bad-number",
-            f"`{option}`: `{text}` is not a number",
+            f"`{option}`: `{text}` is not a positive number",
             "write it as 1e12, 15T or 2M",
             field=option,
         )

@@ -97,7 +97,7 @@ def _findings(
             yield Finding(
                 code="no-such-job",
                 message=f"`after` names job `{name}`, which does not exist",
-                hint="check `tenfold job list`; a job that ended long ago can be left out",
+                hint="check `tenfold job list`; if the job ended long ago, remove it from `after`",
                 path=(*path, number),
             )
         elif (failed := resolved[name].failed) is not None:

@@ -61,7 +61,7 @@ def _line(text: str) -> tuple[str, float]:
     if not mark or not name.strip():
         raise InputError(
             "bad-line",
-            f"`--line {text}` is not a name and an amount",
+            f"`--line {text}` must be NAME=AMOUNT",
             "write a name, `=` and dollars: `--line gpus=35000`",
             field="--line",
         )
@@ -109,7 +109,7 @@ def show_own(answer: OwnAnswer) -> None:
     verdict = "own" if answer.own else "rent"
     show(
         Text(
-            f"{verdict}: at {answer.busy:.0%} utilisation, a useful hour of {answer.accelerator} "
+            f"{verdict}: at {answer.busy:.0%} utilisation, a used hour of {answer.accelerator} "
             f"costs ${answer.owned_usd_per_hour:,.2f} owned and "
             f"${answer.rent_usd_per_hour:,.2f} rented",
             style="bold",

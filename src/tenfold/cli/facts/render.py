@@ -46,7 +46,7 @@ def _summary(fact: Fact) -> str:
 
 @_summary.register
 def _(fact: Accelerator) -> str:
-    per_watt = f", {fact.training_tflops / fact.tdp_w:.2f} per W" if fact.tdp_w else ""
+    per_watt = f", {fact.training_tflops / fact.tdp_w:.2f} TFLOP/s per W" if fact.tdp_w else ""
     return (
         f"{fact.training_tflops:,.0f} TFLOP/s, {fact.memory_gib:g} GiB, "
         f"{fact.memory_tb_per_s:g} TB/s{per_watt}"

@@ -124,5 +124,5 @@ def _also_fits(answer: CeilingAnswer) -> list[str]:
 
 def _expected(answer: CeilingAnswer) -> str:
     short = ", ".join(one.title for one in answer.short_of_expected)
-    size = f"expected size of {answer.gpus_expected:,} GPUs"
+    size = f"planned size of {answer.gpus_expected:,} GPUs"
     return f"{size}: limited by {short}" if short else f"{size}: every layer is large enough"

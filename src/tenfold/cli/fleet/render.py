@@ -230,7 +230,7 @@ def domains_table(rows: Sequence[Blast], most: int) -> Group:
         ">share",
         ">PFLOP/s",
         ">max job",
-        "other loss",
+        "also lost",
     ]
     grid = table("", columns, lines)
     hidden = sum(number - most for number in printed.values() if number > most)

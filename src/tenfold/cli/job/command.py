@@ -111,7 +111,7 @@ def list_command(
     ] = None,
     state_of: Annotated[
         Literal["pending", "running"] | None,
-        Parameter(help="Only jobs in this state, if --state is a recorded run"),
+        Parameter(help="Only jobs in this state, when --state is a recorded run"),
     ] = None,
     at: At = None,
     since: Annotated[
@@ -161,7 +161,9 @@ def logs_command(
     follow: Annotated[
         bool, Parameter(negative="", help="Keep streaming until the job ends")
     ] = False,
-    member: Annotated[int, Parameter(help="Process whose log to print, from 0 (default: 0)")] = 0,
+    member: Annotated[
+        int, Parameter(help="Index of the process whose log to print (default: 0)")
+    ] = 0,
     attempt: Annotated[int | None, Parameter(help="Attempt to read (default: the latest)")] = None,
     tail: Annotated[int | None, Parameter(help="Print only this many bytes from the end")] = None,
 ) -> None:
@@ -177,8 +179,8 @@ def cancel_command(
 ) -> None:
     """Cancel pending and running jobs.
 
-    Running jobs receive SIGTERM, then SIGKILL after the grace period. The name of an array
-    cancels all of its members that have not ended.
+    Running jobs receive SIGTERM, then SIGKILL after the grace period. Cancelling an
+    array cancels all of its members that have not ended.
     """
     if not jobs:
         raise InputError("no-job", "no job given", "`tenfold job list` shows their names")

@@ -15,13 +15,13 @@ def show_info(info: JournalInfo) -> None:
     jobs = ", ".join(f"{number:,} {state}" for state, number in info.jobs.items())
     rows = [
         ["journal", info.journal],
-        ["events", f"{info.events:,}, last number {info.last_seq:,}"],
+        ["events", f"{info.events:,}, last sequence number {info.last_seq:,}"],
         ["from", _moment(info.first_at_ms)],
         ["to", _moment(info.last_at_ms)],
         ["decisions", f"{info.cycles:,}"],
-        ["snapshots after event", ", ".join(f"{seq:,}" for seq in info.snapshots) or "none"],
+        ["snapshots at events", ", ".join(f"{seq:,}" for seq in info.snapshots) or "none"],
         ["jobs", jobs or "none"],
-        ["moved out", _moved(info)],
+        ["moved to bundles", _moved(info)],
         ["written by", f"{info.holder or 'none'}, epoch {info.epoch:,}"],
     ]
     if info.bytes is not None:

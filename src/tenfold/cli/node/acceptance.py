@@ -60,7 +60,7 @@ def show_refused(nodes: Sequence[Node]) -> None:
     """Print why nodes are out of service."""
     for node in nodes:
         if node.state != "up" and node.sentence:
-            show(f"`{node.id}` is out of service: {node.sentence}")
+            show(f"`{node.id}` is {node.state}: {node.sentence}")
 
 
 def _row(one: NodeFigure) -> list[str]:

@@ -43,7 +43,7 @@ Force = Annotated[bool, Parameter(negative="", help="Overwrite existing files")]
 Sensitivity = Annotated[
     bool,
     Parameter(
-        negative="", help="Also show which input, when increased, changes the plan soonest (slow)"
+        negative="", help="Also show which input changes the plan with the smallest increase (slow)"
     ),
 ]
 AT_LEAST_ONE = validators.Number(gte=1)

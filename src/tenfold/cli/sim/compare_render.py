@@ -187,7 +187,7 @@ def _cell(spread: Spread | None, fmt: Formatter, best: float | None, *, several:
 
 
 def _legend(comparison: Comparison) -> str:
-    best = f"JCT: job completion time, from submission to end; {BEST} marks the best of a column"
+    best = f"JCT: job completion time, from submission to end; {BEST}: best value in its column"
     if all(row.seeds <= 1 for row in comparison.rows):
         return best
     return f"{best}; {PLUS_MINUS} is the standard deviation over seeds"

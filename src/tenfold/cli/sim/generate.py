@@ -33,7 +33,7 @@ GpusMost = Annotated[
     float | None,
     Parameter(
         name=["--max-gpus", "--gpus-most"],
-        help="GPUs of the largest job (default: half of what its team may use)",
+        help="Size of the largest job, in GPUs (default: half of its team's limit)",
         validator=validators.Number(gt=0),
     ),
 ]

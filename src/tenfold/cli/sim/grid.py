@@ -86,6 +86,6 @@ def grid_figures(found: "Green") -> list[tuple[str, str]]:
         rows.append(("deadlines missed", f"{found.deadlines_missed:,} of {found.deadlines:,}"))
     if found.jobs_shifted:
         mean_h = found.avg_shift_s * SECOND / HOUR
-        rows.append(("jobs delayed to better hours", f"{found.jobs_shifted:,}"))
+        rows.append(("jobs delayed to cleaner or cheaper hours", f"{found.jobs_shifted:,}"))
         rows.append(("mean delay", f"{mean_h:,.1f} h"))
     return rows

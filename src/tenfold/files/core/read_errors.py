@@ -29,4 +29,5 @@ def read_error(file: str, error: OSError) -> InputError:
 def lower_first(error: object) -> str:
     """Return the text of an error with its first letter in lower case."""
     text = str(error)
-    return text[:1].lower() + text[1:]
+    # An abbreviation such as JSON keeps its letters.
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]

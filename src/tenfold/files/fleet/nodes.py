@@ -35,7 +35,7 @@ def check_nodes(rows: FleetRows, names: Mapping[str, list[str]], findings: list[
             findings.append(
                 Finding(
                     code="node-count",
-                    message=f"pool `{pool.name}` has `nodes = {pool.nodes}` but names {stated}",
+                    message=f"pool `{pool.name}` has `nodes = {pool.nodes}` and {stated} names",
                     hint="make the two agree, or remove `nodes`",
                     path=(*path, "nodes"),
                 )

@@ -167,7 +167,7 @@ def read_bundle(path: Path) -> Bundle:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             if not row.endswith(b"\n"):
                 raise _cut_short(file, number) from None
-            said = f"neither an event nor a cycle: {lower_first(error)}"
+            said = f"not a valid event or cycle: {lower_first(error)}"
             raise _fault("wrong-line", said, file, number) from None
         if isinstance(line, BundleEnd):
             end = line

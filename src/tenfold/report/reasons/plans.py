@@ -21,7 +21,7 @@ PARTS = {
     "other_s": "launch and step overhead",
     "jitter_s": "jitter",
 }
-GROWS = "{part:word} grows from {was:.0%} to {now:.0%} of a step"
+GROWS = "time in {part:word} grows from {was:.0%} to {now:.0%} of a step"
 OF_MEMORY = "the smallest layout needs {least_bytes:GiB} per GPU, but a GPU has {room_bytes:GiB}"
 
 
@@ -29,7 +29,7 @@ def _family(code: str, name: str) -> dict[str, Template]:
     return {
         f"{code}-wins": Template(
             f"{name} is fastest: [{{whole:word}}|each GPU uses] {{memory_bytes:GiB}} of "
-            "{room_bytes:GiB}; compute takes {compute:.0%} of a step, and the largest other part "
+            "{room_bytes:GiB}; compute takes {compute:.0%} of a step, and the next largest part "
             "is {next:word} ({share:.0%})",
             whole={"yes": "without model parallelism, each GPU uses"},
             next=PARTS,
@@ -85,12 +85,12 @@ PLANS = {
         "[${usd?:.2f} per million output tokens|no price known], up to {qps:.3g} requests/s each"
     ),
     "ttft-missed": Template(
-        "{candidates:#candidate} would miss the TTFT target of {limit_s:g} s even when idle; the "
-        "fastest candidate of all has a TTFT of {best_s:.3g} s"
+        "{candidates:#candidate} would miss the TTFT target of {limit_s:g} s even for a single "
+        "request; the fastest candidate of all has a TTFT of {best_s:.3g} s"
     ),
     "tpot-missed": Template(
-        "{candidates:#candidate} would miss the TPOT target of {limit_s:g} s even when idle; the "
-        "fastest candidate of all has a TPOT of {best_s:.3g} s"
+        "{candidates:#candidate} would miss the TPOT target of {limit_s:g} s even for a single "
+        "request; the fastest candidate of all has a TPOT of {best_s:.3g} s"
     ),
     "tensor-crosses-domain": Template(
         "tp {tp} spans more than one scale-up domain of {domain:#GPU}: a step takes {step_s:.3g} s "

@@ -76,4 +76,6 @@ def _with_users(settings: Settings, folder: StateDir, executor_dir: ExecutorDir)
     if left:
         _LOG.warning("the owner of %d files in team folders could not be changed", left)
     span = settings.team_uids
-    return TeamIsolation(users, f"each runs as its own user, UIDs {span.first} to {span.last}")
+    return TeamIsolation(
+        users, f"jobs of each team run as a separate user, UIDs {span.first} to {span.last}"
+    )

@@ -178,7 +178,7 @@ def size_class(job: Job, node_gpus: int) -> str:
     """Return the class of a job by its size: what it competes for."""
     if job.shape.gpus <= 1:
         return "jobs of at most 1 GPU"
-    return "jobs within a node" if job.shape.gpus <= node_gpus else "jobs of several nodes"
+    return "jobs within a node" if job.shape.gpus <= node_gpus else "multi-node jobs"
 
 
 def _worst(waited_jobs: Sequence[JobWait], node_gpus: int) -> tuple[str, int]:

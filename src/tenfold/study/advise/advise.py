@@ -133,7 +133,7 @@ def _serving(
             _scale_out(question, f"add replicas, each inside one node: {crowded.sentence}")
         )
     elif answers.model_size != "larger" and answers.real_time and crowded is None:
-        why = "real-time requests are independent: add replicas, which also cover for each other"
+        why = "real-time requests are independent: add replicas, which also adds redundancy"
         steps.append(_scale_out(question, why))
     elif question.bursty and not steps:
         steps.append(_scale_out(question, "one replica handles the usual load"))

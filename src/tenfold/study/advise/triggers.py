@@ -60,7 +60,7 @@ def _dataset_over_local(question: AdviseQuestion, design: Design | None) -> Trig
         return Trigger(code=code, fired=None, sentence=f"the size of {missing} is not given")
     fired = question.dataset_tb > local_tb
     fits = "does not fit on" if fired else "fits on"
-    text = f"a dataset of {question.dataset_tb:g} TB {fits} the {local_tb:g} TB of a node"
+    text = f"a {question.dataset_tb:g} TB dataset {fits} a node's {local_tb:g} TB of storage"
     return Trigger(code=code, fired=fired, sentence=text)
 
 

@@ -58,7 +58,7 @@ def _narrow(
     slower = (
         ""
         if loss is None or design.request is None
-        else f", {design.request.job.model} {loss:.0%} slower at {2 * ceiling:,} GPUs"
+        else f"; {design.request.job.model} is {loss:.0%} slower at {2 * ceiling:,} GPUs"
     )
     text = (
         f"one {below} has {ceiling:,} GPUs at {rate:.1f} GB/s each; larger jobs cross {ratio:g}:1 "

@@ -39,8 +39,8 @@ def checkpoint_write(design: Design) -> LayerCeiling:
     size_tb = float(checkpoint_bytes(np.asarray(float(design.request.shape.params)))) / 1e12
     grade: CeilingGrade = "supposed" if "write_gb_per_s" in tier.defaulted else "stated"
     text = (
-        f"checkpoints of {size_tb:.2g} TB at {tier.write_bandwidth / 1e9:,.0f} GB/s and "
-        f"failures as in `{design.train.failures}` take {_allowed(design)} at this size"
+        f"at this size, {size_tb:.2g} TB checkpoints at {tier.write_bandwidth / 1e9:,.0f} GB/s and "
+        f"the failures of `{design.train.failures}` take {_allowed(design)}"
     )
     return _layer(design, name, ceiling, worst(grade, _preset_grade(design)), text)
 

@@ -183,9 +183,11 @@ def _sentence(request: TrainRequest, verdict: Verdict, options: list[Option]) ->
     if verdict == "neither":
         return f"neither network nor GPUs would speed up {request.job.model} at this size"
     other = next((one for one in options if one.verdict != best.verdict), None)
-    more = "network" if verdict == "fabric" else "GPUs"
-    against = "" if other is None else f", on `{other.name}` it gives {other.gain_per_cost:.2f}%"
+    more = "the network" if verdict == "fabric" else "GPUs"
+    against = (
+        "" if other is None else f"; 1% more on `{other.name}` gives {other.gain_per_cost:.2f}%"
+    )
     return (
-        f"buy {more}: 1% more spent on `{best.name}` gives {best.gain_per_cost:.2f}% more "
+        f"spend on {more}: 1% more on `{best.name}` gives {best.gain_per_cost:.2f}% more "
         f"throughput{against}"
     )

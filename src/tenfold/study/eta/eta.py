@@ -94,10 +94,12 @@ def eta_of(
     times = sorted(each.at_ms if each.started else 2 * each.at_ms - now_ms for each in runs)
     missed = sum(not each.started for each in runs)
     known = len(fleet.history)
-    source = "of the jobs finished so far" if known else "that are assumed, as no job has finished"
-    basis = f"{RUNS} simulations with run times {source}"
+    source = (
+        "run times of finished jobs" if known else "assumed run times (no job has finished yet)"
+    )
+    basis = f"{RUNS} simulations with {source}"
     if missed:
-        basis += f"; in {'all' if missed == RUNS else missed} of them the job did not start"
+        basis += f"; the job started in {RUNS - missed or 'none'} of them"
     basis += "; uncalibrated"
     found = Eta(p50_ms=Millis(times[RUNS // 2]), p90_ms=Millis(times[-1]), basis=basis)
     return _capped_by_reservation(fleet, job_id, now_ms, found)

@@ -72,7 +72,7 @@ AXIS_WORDS: dict[Axis, str] = {
     "traffic": "traffic",
     "teams": "teams",
     "nodes": "nodes",
-    "all": "everything",
+    "all": "overall growth",
 }
 """What grows, in words that follow a factor."""
 
@@ -137,7 +137,8 @@ def _over_today(constraints: Sequence[Constraint], most: float) -> list[Constrai
 
 
 def _over(constraint: Constraint) -> str:
-    return f"over its limit today, on any axis: {constraint.label} ({constraint.symptom(1.0)})"
+    symptom = constraint.symptom(1.0)
+    return f"over its limit today, whichever axis grows: {constraint.label} ({symptom})"
 
 
 def _bottlenecks(state: State, constraint_set: ConstraintSet) -> tuple[list[Row], float | None]:
@@ -335,8 +336,8 @@ def _sentence(first: Row | None, question: GrowQuestion, evaluated: Sequence[Eva
     axis = AXIS_WORDS[question.axis]
     if first is None:
         assumed_only = any((one.broken.k or inf) <= question.most for one in evaluated)
-        what = "only assumed layers break" if assumed_only else "no evaluated layer breaks"
-        return f"{what} up to {question.most:g}x {axis}"
+        which = "only limits based on assumed values are" if assumed_only else "no limit checked is"
+        return f"up to {question.most:g}x {axis}, {which} exceeded"
     if first.k is not None and first.k <= 1:
-        return f"over its limit today: {first.label} (OK up to {first.k:.2f}x of today)"
+        return f"over its limit today: {first.label} (OK only up to {first.k:.2f}x today's load)"
     return f"first to break: {first.label}, at {first.k:.2f}x {axis}"

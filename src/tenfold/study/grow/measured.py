@@ -91,5 +91,5 @@ def _capacity(resource: str, key: ConstraintKey, more: float) -> Relief:
     def apply(now: State) -> State:
         return scale_capacity(with_relief(now, "capacity"), key, more)
 
-    text = f"{more:g}x the capacity of {resource}"
+    text = f"raise the capacity of {resource} to {more:g}x"
     return Relief("capacity", text, None, None, apply)

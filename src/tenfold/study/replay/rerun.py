@@ -163,11 +163,14 @@ class _ObservedJobs:
             notes.append(f"{skipped:,} jobs were cancelled or never ran: not in either run")
         if truncated:
             notes.append(
-                f"{truncated:,} jobs were still running when the record ends: assumed to end there"
+                f"{truncated:,} jobs were still running when the record ends: "
+                "the rerun uses their run time so far"
             )
         stopped = sum(status == "cancelled" for status in self.ends.values())
         if stopped:
-            notes.append(f"{stopped:,} jobs were cancelled while running: assumed to end then")
+            notes.append(
+                f"{stopped:,} jobs were cancelled while running: the rerun uses the same run times"
+            )
         if self._broken:
             notes.append(f"{self._broken:,} crashed runs and failed starts are not repeated")
         if not known:

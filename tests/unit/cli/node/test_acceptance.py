@@ -65,4 +65,4 @@ def test_a_node_that_was_never_tested_says_so(capsys: pytest.CaptureFixture[str]
 
 def test_only_nodes_that_take_no_work_say_why(capsys: pytest.CaptureFixture[str]):
     show_refused([NODE, UP, replace(UP, id="n3", state="down", cause="gone")])
-    assert capsys.readouterr().out == f"`n2` is out of service: {TEST.sentence}\n"
+    assert capsys.readouterr().out == f"`n2` is cordoned: {TEST.sentence}\n"

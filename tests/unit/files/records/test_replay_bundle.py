@@ -74,7 +74,7 @@ def test_a_bundle_damaged_on_its_way_is_refused(written: Path, tmp_path: Path):
 def test_a_line_that_is_no_fact_is_named(written: Path):
     found = fault(changed(written, 3, '{"type":"NodeExploded","at_ms":0}'))
     assert (found.code, found.line) == ("wrong-line", 3)
-    assert "neither an event nor a cycle" in found.message
+    assert "not a valid event or cycle" in found.message
 
 
 def test_a_line_that_is_not_json_is_named(written: Path):

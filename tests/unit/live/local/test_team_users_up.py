@@ -52,7 +52,7 @@ def start(up: Up, *options: str) -> str:
 
 @apart
 def test_a_job_reads_nothing_of_the_control_plane(up: Up):
-    assert "each runs as its own user" in start(up)
+    assert "jobs of each team run as a separate user" in start(up)
     names = ("address.json", "journal.db", "run/team-users.json", "logs/server.jsonl", "up.lock")
     tries = [f"cat {up.home}/{name}" for name in names] + [f"ls {up.home}", f"ls {up.home}/run"]
     script = "; ".join(f"({one}) > /dev/null 2>&1 && echo '{one}'" for one in tries)

@@ -113,7 +113,7 @@ def test_the_worst_class_is_named_where_it_has_jobs_enough():
     small = [job(n, 1, at_s=n, runs_s=1, team="a") for n in range(10, 25)]
     jobs = [*large, *small]
     seen = figures(run_until(jobs, 500, count=2), jobs, Window(0, 500_000), 16)
-    assert seen.worst_class == "jobs of several nodes"
+    assert seen.worst_class == "multi-node jobs"
     few = figures(run_until(large[:3], 500, count=2), large[:3], Window(0, 500_000), 16)
     assert few.worst_class == ""
     assert few.wait_s_p90_worst == few.wait_s_p90 == 198

@@ -48,7 +48,7 @@ def test_a_job_bound_by_the_network_is_told_to_buy_fabric(fleet):
     assert answer.verdict == "fabric"
     assert answer.options[0].name == "nic-x2"
     assert answer.traffic_share > 0.3
-    assert "buy network" in answer.sentence
+    assert "spend on the network" in answer.sentence
 
 
 def test_a_job_bound_by_compute_is_told_to_buy_gpus(fleet):

@@ -81,7 +81,7 @@ def test_a_layer_without_its_figure_is_unknown_and_not_ranked():
     assert "floor_racks" in unknown(answer)["floor"]
     assert [row.layer for row in answer.layers] == ["switch-ports"]
     assert answer.rows == ()
-    assert answer.sentence == "no evaluated layer breaks up to 10x nodes"
+    assert answer.sentence == "up to 10x nodes, no limit checked is exceeded"
 
 
 def test_layers_that_do_not_grow_along_the_axis_are_free_and_never_unknown():
@@ -95,7 +95,8 @@ def test_a_layer_that_binds_already_is_first_and_says_so():
     assert answer.first is not None
     assert (answer.first.layer, answer.first.k) == ("site-power", 0.5)
     assert (
-        answer.sentence == "over its limit today: Site power, site hall (OK up to 0.50x of today)"
+        answer.sentence
+        == "over its limit today: Site power, site hall (OK only up to 0.50x today's load)"
     )
 
 
@@ -147,7 +148,7 @@ def test_a_layer_over_its_limit_that_does_not_grow_is_told_and_not_named():
     answer = analyse(made.given(made.fleet(power_kw=200.0)), GrowQuestion(axis="jobs"))
     assert answer.first is None
     assert answer.assumptions[0] == (
-        "over its limit today, on any axis: Site power, site hall "
+        "over its limit today, whichever axis grows: Site power, site hall "
         "(site power in hall: 400 of 200 kW)"
     )
 

@@ -21,7 +21,7 @@ class OperationsLayer(ComputedLayer):
 
     name = "operations"
     title = "Repair staff"
-    labels = ((REPAIRS, "Repairs by technicians"), (CARE, "Nodes per technician"))
+    labels = ((REPAIRS, "Repair staff"), (CARE, "Nodes per technician"))
     breaks = "there are more repairs a day, or more nodes, than the technicians can handle"
     cause_rank = 42
     grows_with = ("nodes",)
