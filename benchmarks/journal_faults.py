@@ -26,12 +26,14 @@ from tenfold.engine.loop import run
 from tenfold.fleet.fleet import Fleet
 from tenfold.journal import read
 from tenfold.journal.append import JournalWriter, open_journal
+from tenfold.journal.integrity.rebuild import rebuild_read_tables
+from tenfold.journal.integrity.table_sum import READ_TABLES
 from tenfold.journal.snapshots import exported_until, restore, save_snapshot
 from tenfold.journal.store import Store, last_seq, open_store
 from tenfold.model.errors import TenfoldError
 from tenfold.model.events import Event
 from tenfold.model.policy.policy import Policy
-from tests.rigs.journal import READ_TABLES, export_older, rebuild_read_tables
+from tests.rigs.journal import export_older
 from tests.rigs.soak import simulated
 from tests.rigs.worlds import drawn_world
 

@@ -18,6 +18,7 @@ from tenfold.engine.digest import fleet_digest
 from tenfold.fleet.fleet import Fleet
 from tenfold.journal import read
 from tenfold.journal.append import JournalWriter, open_journal
+from tenfold.journal.integrity.rebuild import rebuild_read_tables
 from tenfold.journal.snapshots import restore, save_snapshot
 from tenfold.journal.store import Store, open_store
 from tenfold.model.actions import StartJob
@@ -34,7 +35,6 @@ from tenfold.model.job.job import Slot
 from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.units import Millis
 from tenfold.testing.builders import job, nodes
-from tests.rigs.journal import rebuild_read_tables
 
 NODES, GPUS = 128, 8
 TOGETHER = NODES * GPUS

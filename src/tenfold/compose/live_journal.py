@@ -1,6 +1,7 @@
 """A journal as the control plane sees it: restore, append, and the witnesses that belong to it."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 from sqlalchemy import func, select
@@ -8,6 +9,8 @@ from sqlalchemy import func, select
 from tenfold.compose.control_plane import Restored
 from tenfold.engine.loop import Witness
 from tenfold.journal.append import JournalWriter, open_journal
+from tenfold.journal.integrity.head_file import check_head
+from tenfold.journal.integrity.rebuild import check_read_tables
 from tenfold.journal.policies import note_policy
 from tenfold.journal.read import last_number, latest_keys, nodes, open_submissions
 from tenfold.journal.snapshots import Snapshotter, restore
@@ -25,10 +28,22 @@ from tenfold.model.units import Millis
 
 
 class LiveJournal:
-    """A journal opened for writing; any previous writer is fenced off."""
+    """A journal opened for writing; any previous writer is fenced off.
 
-    def __init__(self, where: str, holder: str, now_ms: int, policy: Policy | None = None) -> None:
+    `head` is the file that keeps the head of the journal's digest chain.
+    """
+
+    def __init__(
+        self,
+        where: str,
+        holder: str,
+        now_ms: int,
+        policy: Policy | None = None,
+        *,
+        head: Path | None = None,
+    ) -> None:
         self.store: Store = open_store(where)
+        self._head = head
         try:
             self._writer: JournalWriter = open_journal(self.store, holder, now_ms)
             if policy is not None:
@@ -40,8 +55,14 @@ class LiveJournal:
 
     def restore(self) -> Restored:
         """Return what the journal says is so now."""
+        checked = None
+        if self._head is not None:
+            checked = check_head(self.store, self._head)
         found = restore(self.store)
-        self.warnings = found.warnings
+        rebuilt = check_read_tables(self._writer)
+        self.warnings = (*found.warnings, *(one for one in (checked, rebuilt) if one is not None))
+        if self._head is not None:
+            self._writer.record_head(self._head)
         with self.store.reading() as connection:
             number = last_number(connection) + 1
             last_ms = connection.execute(select(func.max(EVENTS.c.at_ms))).scalar() or 0
@@ -66,6 +87,7 @@ class LiveJournal:
         try:
             self._writer.flush()
         finally:
+            self._writer.close_head()
             self.store.close()
 
     def _entries(self) -> dict[JobId, JobEntry]:

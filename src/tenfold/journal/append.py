@@ -6,18 +6,22 @@ next append checks what was written first, so no event is written twice.
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from tenfold.engine.decision_log import Cycle
 from tenfold.engine.loop import Decider
 from tenfold.fleet.fleet import Fleet
+from tenfold.journal.integrity.chain import digest_at, link, read_chain
+from tenfold.journal.integrity.head_file import Head, HeadFile
+from tenfold.journal.integrity.table_sum import MASK, added
 from tenfold.journal.read_tables import update_read_tables
 from tenfold.journal.store import Store, check_epoch, last_seq, reason_of, take_lease
-from tenfold.journal.tables import CYCLES, EVENTS
+from tenfold.journal.tables import CHAIN, CYCLES, EVENTS
 from tenfold.model.decision import Decision
 from tenfold.model.errors import Refused, Unreachable
 from tenfold.model.events import KIND_OF, ActionOrdered, Event
@@ -25,6 +29,8 @@ from tenfold.model.units import Millis
 
 CYCLES_HELD_MOST = 256
 """Cycles are written with the next events, in one commit; a crash can lose this many."""
+
+_HEAD = update(CHAIN).values(last_seq=bindparam("seq"), head=bindparam("digest"), tables=added())
 
 
 def open_journal(store: Store, holder: str, now_ms: int) -> "JournalWriter":
@@ -44,9 +50,12 @@ class JournalWriter:
         self._encoder = msgspec.json.Encoder()
         self._cycles: list[dict[str, Any]] = []
         self._in_doubt = False
+        self._head_file: HeadFile | None = None
         with store.reading() as connection:
             self.seq = last_seq(connection)
             """Number of the last event known to be on disk."""
+            self.digest = _start(connection, self.seq)
+            """Its digest."""
             self._cycle_number = _last_cycle(connection)
 
     @property
@@ -60,11 +69,37 @@ class JournalWriter:
             return
         with self._transaction() as connection:
             fresh = events[self._count_written(connection, events) :] if self._in_doubt else events
+            digest = self.digest
             if fresh:
-                connection.execute(insert(EVENTS), self._rows(fresh))
-                update_read_tables(connection, list(enumerate(fresh, start=self.seq + 1)))
+                rows = self._rows(fresh)
+                digest = rows[-1]["chain"]
+                connection.execute(insert(EVENTS), rows)
+                numbered = list(enumerate(fresh, start=self.seq + 1))
+                change = update_read_tables(connection, numbered) & MASK
+                head = {"seq": numbered[-1][0], "digest": digest, "change": change}
+                connection.execute(_HEAD, head)
         self._in_doubt = False
         self.seq += len(fresh)
+        self.digest = digest
+        if self._head_file is not None:
+            self._head_file.write(self.seq, digest)
+
+    def record_head(self, path: Path) -> None:
+        """Record the head of the chain in a file from now on; call this after `restore`."""
+        self.close_head()
+        with self.store.reading() as connection:
+            chain = read_chain(connection)
+        self._head_file = HeadFile(path, Head(chain.journal, self.seq, self.digest))
+        if chain.copied_seq is not None:
+            # Only now: a restored backup is no longer recognised without this.
+            with self._transaction() as connection:
+                connection.execute(update(CHAIN).values(copied_seq=None))
+
+    def close_head(self) -> None:
+        """Sync and close the head file."""
+        if self._head_file is not None:
+            head_file, self._head_file = self._head_file, None
+            head_file.close()
 
     def cycle(self, fleet: Fleet, now_ms: Millis, decider: Decider, decision: Decision) -> None:
         """Record the end of a cycle; its orders were recorded before."""
@@ -140,21 +175,21 @@ class JournalWriter:
         self._cycles.clear()
 
     def _rows(self, events: Sequence[Event]) -> list[dict[str, Any]]:
-        encode = self._encoder.encode
-        return [
-            {
-                "seq": seq,
-                "at_ms": event.at_ms,
-                "kind": KIND_OF[type(event)],
-                "body": encode(event).decode(),
-            }
-            for seq, event in enumerate(events, start=self.seq + 1)
-        ]
+        encode, digest = self._encoder.encode, self.digest
+        rows: list[dict[str, Any]] = []
+        for seq, event in enumerate(events, start=self.seq + 1):
+            kind, body = KIND_OF[type(event)], encode(event)
+            digest = link(digest, seq, event.at_ms, kind.encode(), body)
+            row = {"seq": seq, "at_ms": event.at_ms, "kind": kind, "body": body.decode()}
+            row["chain"] = digest
+            rows.append(row)
+        return rows
 
     def _count_written(self, connection: Connection, events: Sequence[Event]) -> int:
         """Return how many of these events were written by a commit that seemed to fail."""
-        query = select(EVENTS.c.body).where(EVENTS.c.seq > self.seq).order_by(EVENTS.c.seq)
-        found = list(connection.execute(query).scalars())
+        written = select(EVENTS.c.body, EVENTS.c.chain).where(EVENTS.c.seq > self.seq)
+        stored = connection.execute(written.order_by(EVENTS.c.seq)).all()
+        found = [row.body for row in stored]
         rows = [self._encoder.encode(event).decode() for event in events[: len(found)]]
         if found != rows:
             raise Refused(
@@ -163,7 +198,14 @@ class JournalWriter:
                 "restart the control plane: it reads them from the journal",
             )
         self.seq += len(found)
+        if stored:
+            self.digest = stored[-1].chain
         return len(found)
+
+
+def _start(connection: Connection, seq: int) -> bytes:
+    digest = digest_at(connection, seq)
+    return read_chain(connection).start if digest is None else digest
 
 
 def _last_cycle(connection: Connection) -> int:

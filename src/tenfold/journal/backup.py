@@ -95,6 +95,9 @@ def _copy(source: Path, target: Path) -> None:
         live.backup(copy, pages=-1)
         # Without a write-ahead file, a copy can be moved as a single file.
         copy.execute("PRAGMA journal_mode=DELETE")
+        # A journal that lacks its last events is damaged, unless it says that it is a backup.
+        copy.execute("UPDATE chain SET copied_seq = last_seq")
+        copy.commit()
 
 
 def _sync(path: Path) -> None:

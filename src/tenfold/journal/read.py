@@ -84,7 +84,7 @@ def event_pages(store: Store, seq: int = 0, last: int | None = None) -> Iterator
         if not rows:
             return
         seq = rows[-1][0]
-        yield _decoded(rows)
+        yield decode_rows(rows)
 
 
 def lines_between(store: Store, first: int = 1, last: int | None = None) -> Iterator[Line]:
@@ -175,7 +175,7 @@ def submission(store: Store, job_id: str) -> JobSubmitted | None:
     query = select(EVENTS.c.seq, EVENTS.c.body).join(JOBS, where).where(JOBS.c.id == job_id)
     with store.reading() as connection:
         row = connection.execute(query).one_or_none()
-    found = _decoded([(row[0], row[1])])[0][1] if row is not None else None
+    found = decode_rows([(row[0], row[1])])[0][1] if row is not None else None
     return found if isinstance(found, JobSubmitted) else None
 
 
@@ -269,16 +269,21 @@ def _page(connection: Connection, query: "Select[int, str]") -> list[tuple[int, 
     return rows
 
 
-def _decoded(rows: Sequence[tuple[int, str]]) -> list[Numbered]:
+def decode_rows(rows: Sequence[tuple[int, str | bytes]]) -> list[Numbered]:
+    """Return the events of some rows; raise if one cannot be read."""
     try:
         # Decoding a page in one call takes half the time.
-        events = _EVENT.decode_lines("\n".join([body for _, body in rows]))
+        events = _EVENT.decode_lines(b"\n".join([_bytes(body) for _, body in rows]))
         return [(row[0], event) for row, event in zip(rows, events, strict=True)]
     except (msgspec.DecodeError, ValueError, RecursionError):
         return [(seq, _one(seq, body)) for seq, body in rows]
 
 
-def _one(seq: int, body: str) -> Event:
+def _bytes(body: str | bytes) -> bytes:
+    return body.encode() if isinstance(body, str) else body
+
+
+def _one(seq: int, body: str | bytes) -> Event:
     try:
         return _EVENT.decode(body)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:

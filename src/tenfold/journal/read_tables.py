@@ -1,4 +1,8 @@
-"""Update the read tables with new events: load the affected rows, change and save them."""
+"""Update the read tables with new events: load the affected rows, change and save them.
+
+Each write returns how it changes the sum of the tables, which shows rows that were changed
+otherwise.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -8,6 +12,7 @@ import msgspec
 from msgspec.structs import asdict
 from sqlalchemy import (
     Connection,
+    Row,
     RowMapping,
     Select,
     Table,
@@ -15,12 +20,16 @@ from sqlalchemy import (
     bindparam,
     delete,
     func,
+    insert,
+    or_,
     select,
+    tuple_,
 )
 from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from tenfold.journal.derive import ReadTableUpdate
+from tenfold.journal.integrity.table_sum import digest_of, digest_of_values
 from tenfold.journal.rows import AttemptRow, JobRow, KeyRow, NodeRow
 from tenfold.journal.tables import ATTEMPTS, JOBS, NODES, SUBMIT_KEYS
 from tenfold.model.acceptance import Acceptance
@@ -41,16 +50,23 @@ Numbered = tuple[int, Event]
 """An event with its `seq`."""
 
 
-def update_read_tables(connection: Connection, events: Sequence[Numbered]) -> None:
-    """Apply events to the read tables, in the transaction that adds them."""
-    update = load_update(connection, [event for _, event in events])
+Stored = dict[tuple[str, object], Sequence[Any]]
+"""Rows before an update, by table and key."""
+
+
+def update_read_tables(connection: Connection, events: Sequence[Numbered]) -> int:
+    """Apply events to the read tables, in the transaction that adds them.
+
+    Return the change of the sum of the tables.
+    """
+    update, before = load_update(connection, [event for _, event in events])
     for seq, event in events:
         update.apply(seq, event)
-    save_update(connection, update)
+    return save_update(connection, update, before)
 
 
-def load_update(connection: Connection, events: Iterable[Event]) -> ReadTableUpdate:
-    """Return the current rows that events are about."""
+def load_update(connection: Connection, events: Iterable[Event]) -> tuple[ReadTableUpdate, Stored]:
+    """Return the current rows that events are about, decoded and as they are stored."""
     jobs: dict[str, None] = {}
     nodes: dict[str, None] = {}
     for event in events:
@@ -58,32 +74,59 @@ def load_update(connection: Connection, events: Iterable[Event]) -> ReadTableUpd
             jobs[job_id] = None
         elif (node_id := node_of(event)) is not None:
             nodes[node_id] = None
-    job_rows = [job_row(row) for row in _by_name(connection, JOBS, list(jobs))]
-    exported = [row.id for row in job_rows if row.attempts]
-    return ReadTableUpdate(
-        job_rows,
-        _latest_attempts(connection, exported),
-        [node_row(row) for row in _by_name(connection, NODES, list(nodes))],
-    )
+    before: Stored = {}
+    job_rows: list[JobRow] = []
+    for row in _by_name(connection, JOBS, list(jobs)):
+        job_rows.append(job_row(row._mapping))
+        before["jobs", row.id] = row
+    attempts: list[AttemptRow] = []
+    for row in _latest_attempts(connection, [row.id for row in job_rows if row.attempts]):
+        attempts.append(attempt_row(row._mapping))
+        before["attempts", (row.job_id, row.number)] = row
+    node_rows: list[NodeRow] = []
+    for row in _by_name(connection, NODES, list(nodes)):
+        node_rows.append(node_row(row._mapping))
+        before["nodes", row.id] = row
+    return ReadTableUpdate(job_rows, attempts, node_rows), before
 
 
-def save_update(connection: Connection, update: ReadTableUpdate) -> None:
-    """Write the rows that changed."""
+def save_update(connection: Connection, update: ReadTableUpdate, before: Stored) -> int:
+    """Write the rows that changed, and return the change of the sum."""
     jobs = [_job_values(update.jobs[job_id]) for job_id in update.changed_jobs]
     attempts = [_attempt_values(row) for row in update.changed_attempts.values()]
     nodes = [_node_values(update.nodes[node_id]) for node_id in update.changed_nodes]
-    for table, rows in ((JOBS, jobs), (ATTEMPTS, attempts), (NODES, nodes)):
+    changed: Sequence[tuple[Table, Iterable[object], Sequence[dict[str, Any]]]] = (
+        (JOBS, update.changed_jobs, jobs),
+        (ATTEMPTS, update.changed_attempts, attempts),
+        (NODES, update.changed_nodes, nodes),
+    )
+    change = 0
+    for table, keys, rows in changed:
         if rows:
             connection.execute(_upsert(table, connection.dialect.name), rows)
+        for key, row in zip(keys, rows, strict=True):
+            change += digest_of_values(table, row)
+            if (old := before.get((table.name, key))) is not None:
+                change -= digest_of(table, old)
     if update.new_keys:
-        keep_keys(connection, list(update.new_keys.values()))
+        change += keep_keys(connection, list(update.new_keys.values()))
+    return change
 
 
-def keep_keys(connection: Connection, rows: Sequence[KeyRow]) -> None:
-    """Add idempotency keys, and delete those too old to be used again."""
-    connection.execute(_upsert(SUBMIT_KEYS, connection.dialect.name), [asdict(row) for row in rows])
-    oldest_ms = max(row.at_ms for row in rows) - KEY_KEPT_MS
-    connection.execute(delete(SUBMIT_KEYS).where(SUBMIT_KEYS.c.at_ms < oldest_ms))
+def keep_keys(connection: Connection, rows: Sequence[KeyRow]) -> int:
+    """Add idempotency keys, and delete those too old to be used again; return the change."""
+    change = 0
+    for at in range(0, len(rows), AT_ONCE):
+        some = rows[at : at + AT_ONCE]
+        oldest_ms = max(row.at_ms for row in some) - KEY_KEPT_MS
+        names = [(row.team, row.key) for row in some]
+        values = {"oldest_ms": oldest_ms, NAMES: names}
+        for old in connection.execute(_replaced_keys(), values).all():
+            change -= digest_of(SUBMIT_KEYS, old)
+        made = [asdict(row) for row in some]
+        connection.execute(insert(SUBMIT_KEYS), made)
+        change += sum(digest_of_values(SUBMIT_KEYS, row) for row in made)
+    return change
 
 
 def job_row(row: RowMapping) -> JobRow:
@@ -141,17 +184,16 @@ def _attempt_values(row: AttemptRow) -> dict[str, Any]:
     return values
 
 
-def _by_name(connection: Connection, table: Table, names: Sequence[str]) -> Iterable[RowMapping]:
+def _by_name(connection: Connection, table: Table, names: Sequence[str]) -> Iterable[Row[Any]]:
     for at in range(0, len(names), AT_ONCE):
         some = names[at : at + AT_ONCE]
-        yield from connection.execute(_named(table), {NAMES: some}).mappings()
+        yield from connection.execute(_named(table), {NAMES: some})
 
 
-def _latest_attempts(connection: Connection, names: Sequence[str]) -> Iterable[AttemptRow]:
+def _latest_attempts(connection: Connection, names: Sequence[str]) -> Iterable[Row[Any]]:
     for at in range(0, len(names), AT_ONCE):
         some = names[at : at + AT_ONCE]
-        for row in connection.execute(_newest(), {NAMES: some}).mappings():
-            yield attempt_row(row)
+        yield from connection.execute(_newest(), {NAMES: some})
 
 
 # Building a query costs as much as running it, so each is built once.
@@ -173,10 +215,18 @@ def _newest() -> Select[Any]:
 
 
 @cache
+def _replaced_keys() -> Any:
+    """Return the statement that deletes keys that are too old or about to be written."""
+    named = tuple_(SUBMIT_KEYS.c.team, SUBMIT_KEYS.c.key).in_(bindparam(NAMES, expanding=True))
+    is_old = SUBMIT_KEYS.c.at_ms < bindparam("oldest_ms")
+    return delete(SUBMIT_KEYS).where(or_(is_old, named)).returning(*SUBMIT_KEYS.c)
+
+
+@cache
 def _upsert(table: Table, dialect: str) -> Any:
     """Return the statement that inserts a row or replaces the one with that key."""
-    insert = postgresql_insert if dialect == "postgresql" else sqlite_insert
-    statement = insert(table)
+    insert_into = postgresql_insert if dialect == "postgresql" else sqlite_insert
+    statement = insert_into(table)
     keys = [column.name for column in table.primary_key]
     others = {
         column.name: statement.excluded[column.name]

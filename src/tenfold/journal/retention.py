@@ -7,15 +7,16 @@ the run spec of a pending job can still be read. Jobs that had ended are only in
 """
 
 import gzip
+import hashlib
 import os
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from tenfold.engine.decision_log import Cycle
 from tenfold.engine.digest import fleet_digest
@@ -23,6 +24,8 @@ from tenfold.files.records.replay_bundle import BundleEnd, BundleHeader, open_ne
 from tenfold.fleet.fleet import Fleet
 from tenfold.fleet.image import image_of
 from tenfold.journal.append import JournalWriter
+from tenfold.journal.integrity.chain import check_chain, digest_at, kept_links
+from tenfold.journal.integrity.table_sum import add_to_sum, digest_of
 from tenfold.journal.policies import stretches_from
 from tenfold.journal.read import events_after, last_number, lines_between
 from tenfold.journal.snapshots import exported_until, fleet_at, snapshot_row
@@ -42,6 +45,8 @@ from tenfold.model.job.job import ENDED
 
 AT_ONCE = 500
 """Numbers per statement: databases limit the number of parameters."""
+
+_RELINK = update(EVENTS).where(EVENTS.c.seq == bindparam("of")).values(chain=bindparam("to"))
 
 
 class Export(Struct, frozen=True, kw_only=True):
@@ -66,8 +71,10 @@ def export_events(
     `digest` is the expected digest of that fleet, where known.
     """
     store = writer.store
+    # Damage must not move to a bundle, from which it could no longer be told.
+    check_chain(store, last)
     with store.reading() as connection:
-        exported = exported_until(connection)
+        exported, chain = exported_until(connection), digest_at(connection, last)
     first = exported + 1
     fleet = _base_fleet(store, exported)
     path = folder / f"events-{first:012d}-{last:012d}.jsonl.gz"
@@ -77,6 +84,7 @@ def export_events(
     if digest is not None and digest != rows:
         raise _broken(last, "it does not match the events before it")
     _check_written(path, last - exported, rows)
+    moved = {"file": str(path), "bundle": file_digest(path), "chain": chain}
     retained = _retained(store, last)
     with writer.writing() as connection:
         if exported_until(connection) != exported:
@@ -85,12 +93,13 @@ def export_events(
                 f"another process exported events after {exported:,} from this journal",
                 "no data is lost; try again",
             )
-        _record_export(connection, fleet, first, path)
-        _delete(connection, last, retained)
+        _record_export(connection, fleet, {**moved, "first_seq": first})
+        add_to_sum(connection, -_delete(connection, last, retained))
+        _link_kept(connection, last)
     return Export(file=path, first_seq=first, last_seq=last, kept=len(retained))
 
 
-def _record_export(connection: Connection, fleet: Fleet, first: int, path: Path) -> None:
+def _record_export(connection: Connection, fleet: Fleet, moved: Mapping[str, object]) -> None:
     """Record the export, and the snapshot that the remaining events start from."""
     row = snapshot_row(fleet)
     last = fleet.version
@@ -99,13 +108,21 @@ def _record_export(connection: Connection, fleet: Fleet, first: int, path: Path)
     connection.execute(
         insert(EXPORTS),
         {
+            **moved,
             "last_seq": last,
-            "first_seq": first,
             "last_number": last_number(connection),
-            "file": str(path),
             "digest": row["digest"],
         },
     )
+
+
+def _link_kept(connection: Connection, last: int) -> None:
+    """Make a chain of the events that stay, as those in between are gone."""
+    kept, links = kept_links(connection, last)
+    for at in range(0, len(links), AT_ONCE):
+        values = [{"of": seq, "to": digest} for seq, digest in links[at : at + AT_ONCE]]
+        connection.execute(_RELINK, values)
+    connection.execute(update(EXPORTS).where(EXPORTS.c.last_seq == last).values(kept=kept))
 
 
 def _header_for(store: Store, header: BundleHeader, fleet: Fleet, last: int) -> BundleHeader:
@@ -164,6 +181,12 @@ def _check_written(path: Path, events: int, digest: str) -> None:
         os.close(handle)
 
 
+def file_digest(path: Path) -> str:
+    """Return the digest of a bundle as a file."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
 def _retained(store: Store, last: int) -> list[int]:
     """Return the events of unfinished jobs, and those for the latest state of each node."""
     jobs: dict[str, list[int]] = {}
@@ -184,7 +207,8 @@ def _retained(store: Store, last: int) -> list[int]:
     return sorted([*of_jobs, *nodes.values(), *tests])
 
 
-def _delete(connection: Connection, last: int, retained: Sequence[int]) -> None:
+def _delete(connection: Connection, last: int, retained: Sequence[int]) -> int:
+    """Delete what was moved, and return what its rows added to the sum of the read tables."""
     low = 0
     for at in range(0, len(retained), AT_ONCE):
         some = retained[at : at + AT_ONCE]
@@ -198,8 +222,10 @@ def _delete(connection: Connection, last: int, retained: Sequence[int]) -> None:
     connection.execute(delete(SNAPSHOTS).where(SNAPSHOTS.c.seq < last))
     over = (JOBS.c.state.in_(ENDED), JOBS.c.changed_seq <= last)
     names = select(JOBS.c.id).where(*over)
-    connection.execute(delete(ATTEMPTS).where(ATTEMPTS.c.job_id.in_(names)))
-    connection.execute(delete(JOBS).where(*over))
+    attempts = delete(ATTEMPTS).where(ATTEMPTS.c.job_id.in_(names)).returning(*ATTEMPTS.c)
+    removed = sum(digest_of(ATTEMPTS, row) for row in connection.execute(attempts))
+    jobs = delete(JOBS).where(*over).returning(*JOBS.c)
+    return removed + sum(digest_of(JOBS, row) for row in connection.execute(jobs))
 
 
 def _broken(seq: int, why: str) -> InputError:

@@ -28,8 +28,28 @@ EVENTS = Table(
     Column("at_ms", LONG, nullable=False),
     Column("kind", Text, nullable=False),
     Column("body", Text, nullable=False),
+    Column("chain", LargeBinary),
 )
-"""Every event in order; `seq` counts from 1 without gaps."""
+"""Every event in order; `seq` counts from 1 without gaps.
+
+`chain` is a digest of the event and of the digest before it; older events have none.
+"""
+
+CHAIN = Table(
+    "chain",
+    METADATA,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("journal", Text, nullable=False),
+    Column("first_seq", LONG, nullable=False),
+    Column("last_seq", LONG, nullable=False),
+    Column("head", LargeBinary, nullable=False),
+    Column("tables", LONG),
+    Column("copied_seq", LONG),
+)
+"""One row: a random id of the journal, from which the chain starts; the first event in the chain;
+the last event and its digest; the sum of the read tables, unknown after an upgrade; and in a
+backup, the last event at that time.
+"""
 
 CYCLES = Table(
     "cycles",
@@ -148,8 +168,15 @@ EXPORTS = Table(
     Column("last_number", LONG, nullable=False),
     Column("file", Text, nullable=False),
     Column("digest", Text, nullable=False),
+    Column("chain", LargeBinary),
+    Column("kept", LargeBinary),
+    Column("bundle", Text),
 )
-"""Which events were moved to which bundle, and the digest of the fleet after the last one."""
+"""Which events were moved to which bundle, and the digest of the fleet after the last one.
+
+`chain` is the digest of the last moved event, `kept` ends the chain over older events that stayed,
+and `bundle` is the digest of the file.
+"""
 
 TOKENS = Table(
     "tokens",

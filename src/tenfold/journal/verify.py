@@ -1,4 +1,4 @@
-"""Verify a journal: no event is missing, and everything else matches the events.
+"""Verify a journal: no event is missing or changed, and everything else matches the events.
 
 It only reads, and a control plane may keep writing: everything is compared at one point in time.
 """
@@ -18,8 +18,12 @@ from tenfold.engine.digest import fleet_digest
 from tenfold.files.records.replay_bundle import BundleEnd
 from tenfold.fleet.fleet import Fleet
 from tenfold.journal.derive import ReadTableUpdate
+from tenfold.journal.integrity.chain import check_chain, check_end, read_chain
+from tenfold.journal.integrity.head_file import check_head
+from tenfold.journal.integrity.rebuild import tables_match
 from tenfold.journal.read import event_pages
 from tenfold.journal.read_tables import attempt_row, job_row, node_row
+from tenfold.journal.retention import file_digest
 from tenfold.journal.rows import JobRow, NodeRow
 from tenfold.journal.snapshots import exported_until, fleet_at, snapshots_of
 from tenfold.journal.store import Store, last_seq
@@ -41,6 +45,10 @@ class VerifyResult(Struct, frozen=True, kw_only=True):
     jobs: int
     bundles: int
     """Bundles of older events that were read to their end."""
+    chained_from: int = 1
+    """The first event in the digest chain; a change of an older event cannot be found."""
+    head_file: bool = False
+    """Whether the last event was compared with the head in a file."""
     findings: tuple[Finding, ...] = ()
 
     @property
@@ -56,53 +64,104 @@ class _JournalState(Struct, frozen=True, kw_only=True):
     exported: int
     """The last exported event."""
     snapshots: tuple[int, ...]
-    exports: tuple[tuple[int, int, str, str], ...]
+    exports: tuple[tuple[int, int, str, str, str | None], ...]
+    is_sum_right: bool
+    """Whether the read tables match their sum."""
     jobs: dict[str, Struct]
     attempts: dict[str, Struct]
     nodes: dict[str, Struct]
 
 
-def verify(store: Store) -> VerifyResult:
-    """Return what was checked and what is wrong."""
+def verify(store: Store, head: Path | None = None) -> VerifyResult:
+    """Return what was checked and what is wrong; `head` is the file with the head of the chain."""
     while True:
         with store.reading() as connection:
             exported = exported_until(connection)
-        found = _verified(store)
+        found = _verified(store, head)
         with store.reading() as connection:
             # Events exported meanwhile would be reported as missing.
             if found.is_valid or exported_until(connection) == exported:
                 return found
 
 
-def _verified(store: Store) -> VerifyResult:
+def _verified(store: Store, head: Path | None) -> VerifyResult:
     findings: list[Finding] = []
+    has_head = head is not None and head.exists()
     if store.dialect == "sqlite":
         with store.reading() as connection:
             results = connection.execute(text("PRAGMA integrity_check")).scalars().all()
         if list(results) != ["ok"]:
             findings.append(_error("journal-damaged", f"the file is damaged: {results[0]}"))
-    with store.reading() as connection:
-        state = _read_state(connection)
-    update = ReadTableUpdate()
-    events = _events(store, state, update, findings)
-    jobs = {str(job_id): row for job_id, row in update.jobs.items()}
-    attempts = {f"{key[0]} #{key[1]}": row for key, row in update.changed_attempts.items()}
-    nodes = {str(node_id): row for node_id, row in update.nodes.items()}
-    _compare("job", state.jobs, jobs, findings)
-    _compare("attempt", state.attempts, attempts, findings)
-    _compare("node", state.nodes, nodes, findings)
+    chained_from = _chain(store, head, findings)
+    try:
+        with store.reading() as connection:
+            state = _read_state(connection)
+    except (TenfoldError, msgspec.DecodeError, TypeError) as error:
+        findings.append(_differs(f"a read table cannot be read: {error}"))
+        return VerifyResult(
+            events=0, last_seq=0, snapshots=0, jobs=0, bundles=0, findings=tuple(findings)
+        )
+    events = _compare_with_events(store, state, findings)
     return VerifyResult(
         events=events,
         last_seq=state.last,
         snapshots=len(state.snapshots),
         jobs=len(state.jobs),
         bundles=sum(_bundle_is_valid(one, findings) for one in state.exports),
+        chained_from=chained_from,
+        head_file=has_head,
         findings=tuple(findings),
     )
 
 
+def _chain(store: Store, head: Path | None, findings: list[Finding]) -> int:
+    """Check the digest chain and its head; return the first event in the chain."""
+    found = 1
+    try:
+        with store.reading() as connection:
+            found, last = read_chain(connection).first_seq, last_seq(connection)
+        # From the first event on, so that the first bad one is named.
+        check_chain(store, last)
+        with store.reading() as connection:
+            check_end(connection)
+    except TenfoldError as error:
+        findings.append(Finding(code=error.code, message=error.message, hint=error.hint))
+    try:
+        warning = None if head is None else check_head(store, head)
+    except TenfoldError as error:
+        warning = Finding(code=error.code, message=error.message, hint=error.hint)
+    if warning is not None and all(warning.code != one.code for one in findings):
+        findings.append(warning)
+    return found
+
+
+def _compare_with_events(store: Store, state: _JournalState, findings: list[Finding]) -> int:
+    """Compare snapshots and read tables with the events, and return how many there are."""
+    update, before = ReadTableUpdate(), len(findings)
+    events = _events(store, state, update, findings)
+    if any(one.severity != "warning" for one in findings[before:]):
+        # The rest of the events was not applied, so all rows would differ.
+        return events
+    jobs = {str(job_id): row for job_id, row in update.jobs.items()}
+    attempts = {f"{key[0]} #{key[1]}": row for key, row in update.changed_attempts.items()}
+    nodes = {str(node_id): row for node_id, row in update.nodes.items()}
+    before = len(findings)
+    _compare("job", state.jobs, jobs, findings)
+    _compare("attempt", state.attempts, attempts, findings)
+    _compare("node", state.nodes, nodes, findings)
+    if before == len(findings) and not state.is_sum_right:
+        findings.append(_differs("a read table was changed by something other than an event"))
+    return events
+
+
 def _read_state(connection: Connection) -> _JournalState:
-    exports = select(EXPORTS.c.first_seq, EXPORTS.c.last_seq, EXPORTS.c.file, EXPORTS.c.digest)
+    exports = select(
+        EXPORTS.c.first_seq,
+        EXPORTS.c.last_seq,
+        EXPORTS.c.file,
+        EXPORTS.c.digest,
+        EXPORTS.c.bundle,
+    )
     jobs = [job_row(row) for row in connection.execute(select(JOBS)).mappings()]
     attempts = [attempt_row(row) for row in connection.execute(select(ATTEMPTS)).mappings()]
     nodes = [node_row(row) for row in connection.execute(select(NODES)).mappings()]
@@ -110,7 +169,8 @@ def _read_state(connection: Connection) -> _JournalState:
         last=last_seq(connection),
         exported=exported_until(connection),
         snapshots=tuple(snapshots_of(connection)),
-        exports=tuple((row[0], row[1], row[2], row[3]) for row in connection.execute(exports)),
+        exports=tuple((row[0], row[1], *row[2:]) for row in connection.execute(exports)),
+        is_sum_right=tables_match(connection),
         jobs={row.id: row for row in jobs},
         attempts={f"{row.job_id} #{row.number}": row for row in attempts},
         nodes={row.id: row for row in nodes},
@@ -190,10 +250,10 @@ def _compare(
     ]
     for key in wrong[:NAMED_MAX]:
         said = f"{what} `{key}` in its table does not match the events"
-        findings.append(_error("read-table-differs", said))
+        findings.append(_differs(said))
     if len(wrong) > NAMED_MAX:
         said = f"{len(wrong) - NAMED_MAX:,} more rows of {what}s differ"
-        findings.append(_error("read-table-differs", said))
+        findings.append(_differs(said))
 
 
 def _without_text(row: Struct | None) -> Struct | None:
@@ -201,8 +261,10 @@ def _without_text(row: Struct | None) -> Struct | None:
     return replace(row, fields={}, sentence="") if isinstance(row, JobRow | NodeRow) else row
 
 
-def _bundle_is_valid(export: tuple[int, int, str, str], findings: list[Finding]) -> bool:
-    first, last, file, digest = export
+def _bundle_is_valid(
+    export: tuple[int, int, str, str, str | None], findings: list[Finding]
+) -> bool:
+    first, last, file, digest, bundle = export
     if not Path(file).exists():
         said = f"events {first:,} to {last:,} were moved to `{file}`, which no longer exists"
         hint = "ignore this if you moved the file"
@@ -215,10 +277,16 @@ def _bundle_is_valid(export: tuple[int, int, str, str], findings: list[Finding])
     except (OSError, EOFError, ValueError, zlib.error, IndexError, msgspec.DecodeError) as error:
         findings.append(_error("bundle-damaged", f"`{file}` is damaged: {error}"))
         return False
-    if (end.events, end.fleet) != (last - first + 1, digest):
+    is_same = bundle is None or file_digest(Path(file)) == bundle
+    if not is_same or (end.events, end.fleet) != (last - first + 1, digest):
         findings.append(_error("bundle-damaged", f"`{file}` does not contain the moved events"))
         return False
     return True
+
+
+def _differs(said: str) -> Finding:
+    hint = "restart the control plane: it rebuilds these tables from the events"
+    return Finding(code="read-table-differs", message=said, hint=hint)
 
 
 def _error(code: str, message: str) -> Finding:

@@ -28,6 +28,7 @@ from tenfold.engine.loop import Witness
 from tenfold.engine.replay import replay
 from tenfold.journal import read
 from tenfold.journal.append import open_journal
+from tenfold.journal.integrity.rebuild import rebuild_read_tables
 from tenfold.journal.snapshots import restore
 from tenfold.journal.store import open_store
 from tenfold.live.executor import Launch
@@ -53,7 +54,6 @@ from tenfold.model.job.submission import Submission
 from tenfold.model.policy.policy import Policy
 from tenfold.model.units import Millis
 from tenfold.report.reasons.render import render
-from tests.rigs.journal import rebuild_read_tables
 
 DEADLINE_S = HANG_S
 SLOW, SHARE_MILLI = NodeId("slow"), 50

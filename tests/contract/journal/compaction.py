@@ -15,13 +15,14 @@ from tenfold.journal import retention
 from tenfold.journal.append import JournalWriter, open_journal
 from tenfold.journal.compaction import compact_once, oldest_ms
 from tenfold.journal.inspect import inspect
+from tenfold.journal.integrity.rebuild import rebuild_read_tables
 from tenfold.journal.retention import Export
 from tenfold.journal.snapshots import Snapshotter, restore, snapshots_of
 from tenfold.journal.store import Store
 from tenfold.journal.tables import EVENTS, JOBS
 from tenfold.journal.verify import verify
 from tenfold.model.errors import Refused
-from tests.rigs.journal import fleet_of_parts, rebuild_read_tables
+from tests.rigs.journal import fleet_of_parts
 from tests.rigs.worlds import drawn_world
 
 FOREVER_MS = 2**60

@@ -15,6 +15,7 @@ from tenfold.engine.decision_log import Cycle
 from tenfold.fleet.fleet import Fleet
 from tenfold.journal import read
 from tenfold.journal.append import JournalWriter, open_journal
+from tenfold.journal.integrity.rebuild import rebuild_read_tables
 from tenfold.journal.snapshots import restore
 from tenfold.journal.store import Store, open_store
 from tenfold.journal.tables import JOBS, METADATA
@@ -35,7 +36,6 @@ from tenfold.model.job.job import Slot
 from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
-from tests.rigs.journal import rebuild_read_tables
 
 A = JobId("job-1")
 WHY = Reason("for-others", sentence="another team is owed these gpus")

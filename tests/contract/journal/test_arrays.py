@@ -10,13 +10,13 @@ from engines.postgres import new_database, running_postgres
 from journal_builders import submitted
 from tenfold.journal import arrays, read
 from tenfold.journal.append import open_journal
+from tenfold.journal.integrity.rebuild import rebuild_read_tables
 from tenfold.journal.read import find_key, latest_keys
 from tenfold.journal.store import open_store
 from tenfold.model.events import Event, JobCancelled, JobSubmitted
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.submission import SubmitKey
 from tenfold.model.units import HOUR, Millis
-from tests.rigs.journal import rebuild_read_tables
 
 
 class ArraysAndKeys:

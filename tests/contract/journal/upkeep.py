@@ -30,6 +30,7 @@ from tenfold.fleet.fleet import Fleet
 from tenfold.journal import read
 from tenfold.journal.append import JournalWriter, open_journal
 from tenfold.journal.bundles import import_bundle
+from tenfold.journal.integrity.rebuild import rebuild_read_tables
 from tenfold.journal.migrate import HEAD, bring_up_to_date, revision_of
 from tenfold.journal.record import record_of
 from tenfold.journal.snapshots import Snapshotter, restore, save_snapshot
@@ -39,7 +40,7 @@ from tenfold.model.errors import InputError
 from tenfold.model.events import JobSubmitted
 from tenfold.model.policy.policy import Policy
 from tenfold.study.replay.bundle import verify
-from tests.rigs.journal import export_older, fleet_of_parts, rebuild_read_tables
+from tests.rigs.journal import export_older, fleet_of_parts
 from tests.rigs.worlds import drawn_world
 
 

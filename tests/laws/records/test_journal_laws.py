@@ -18,13 +18,14 @@ from tenfold.fleet.fleet import Fleet, FleetView
 from tenfold.fleet.image import FleetImage, fleet_from, image_of
 from tenfold.journal import read
 from tenfold.journal.append import open_journal
+from tenfold.journal.integrity.rebuild import rebuild_read_tables
 from tenfold.journal.snapshots import restore, save_snapshot
 from tenfold.journal.store import open_store
 from tenfold.model.decision import Decision
 from tenfold.model.events import Event
 from tenfold.model.policy.policy import POLICIES, PolicyName
 from tenfold.model.units import Millis
-from tests.rigs.journal import export_older, fleet_of_parts, rebuild_read_tables
+from tests.rigs.journal import export_older, fleet_of_parts
 from tests.rigs.ledger import Ledger
 from tests.rigs.soak import simulated, state
 from tests.rigs.worlds import SmallWorld, drawn_world

@@ -14,6 +14,7 @@ from journal_builders import submitted as parse_submissions
 from tenfold.compose import live_journal
 from tenfold.journal import read_tables
 from tenfold.journal.append import open_journal
+from tenfold.journal.integrity.rebuild import rebuild_read_tables
 from tenfold.journal.read import find_key, jobs, latest_keys
 from tenfold.journal.store import Store, open_store
 from tenfold.live import keys
@@ -26,7 +27,6 @@ from tenfold.model.units import HOUR, Millis
 from tenfold.server.app import make_app
 from tenfold.server.auth.tokens import Role
 from tenfold.server.runtime.runtime import Runtime, ServerDeps
-from tests.rigs.journal import rebuild_read_tables
 from unit.server.conftest import NODES
 from unit.server.fake_executor import FakeExecutor, FakeProcesses
 
