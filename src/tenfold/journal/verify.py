@@ -137,10 +137,10 @@ def _chain(store: Store, head: Path | None, findings: list[Finding]) -> int:
 
 def _compare_with_events(store: Store, state: _JournalState, findings: list[Finding]) -> int:
     """Compare snapshots and read tables with the events, and return how many there are."""
-    update, before = ReadTableUpdate(), len(findings)
+    update = ReadTableUpdate()
     events = _events(store, state, update, findings)
-    if any(one.severity != "warning" for one in findings[before:]):
-        # The rest of the events was not applied, so all rows would differ.
+    if any(one.severity != "warning" for one in findings):
+        # Rows cannot be compared with damaged events.
         return events
     jobs = {str(job_id): row for job_id, row in update.jobs.items()}
     attempts = {f"{key[0]} #{key[1]}": row for key, row in update.changed_attempts.items()}

@@ -78,12 +78,13 @@ def backup_command(
 def verify_command(
     *, home: StateDirOption = None, journal: Journal = "", as_json: Json = False
 ) -> None:
-    """Check that no event is missing, and that tables, snapshots and bundles match the events."""
+    """Check that no event is missing or changed, and that all other data matches the events."""
     from tenfold.cli.journal.render import show_verified  # noqa: PLC0415
+    from tenfold.journal.integrity.head_file import head_path  # noqa: PLC0415
     from tenfold.journal.verify import verify  # noqa: PLC0415
 
     with _opened(home, journal) as store:
-        result = verify(store)
+        result = verify(store, head_path(store, find_state_dir(home).absolute()))
     print_json(result) if as_json else show_verified(result)
     if not result.is_valid:
         raise Exit(1)
@@ -158,6 +159,13 @@ def _opened(home: Path | None, journal: str) -> Generator["Store", None, None]:
             "no-journal",
             f"no journal at `{where}`",
             f"set the state directory with --state-dir or {STATE_DIR}, or the URL with --journal",
+            file=where,
+        )
+    if "://" not in where and not Path(where).stat().st_size:
+        raise InputError(
+            "journal-emptied",
+            f"the journal `{where}` is empty: it has 0 bytes",
+            "restore a backup",
             file=where,
         )
     store = open_store(where)

@@ -38,6 +38,13 @@ def show_verified(result: VerifyResult) -> None:
         f"{count(result.events, 'event')}, {count(result.snapshots, 'snapshot')}, "
         f"{count(result.jobs, 'job')} and {count(result.bundles, 'bundle')}"
     )
+    if result.chained_from > 1:
+        show(
+            f"events before {result.chained_from:,} are older than the digest chain: a change of "
+            "one of them cannot be found"
+        )
+    if not result.head_file:
+        show("no head file: events missing at the end are found only within the database")
     show(f"{checked} checked: {'no errors' if result.is_valid else 'the journal has errors'}")
 
 

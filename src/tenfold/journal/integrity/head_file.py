@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tenfold.journal.integrity.chain import SIZE, ChainRow, digest_at, last_export, read_chain
-from tenfold.journal.store import Store
+from tenfold.journal.store import Store, last_seq
 from tenfold.model.errors import InputError
 from tenfold.model.fleet.finding import Finding
 
@@ -104,11 +104,12 @@ def check_head(store: Store, path: Path) -> Finding | None:
         )
     with store.reading() as connection:
         chain = read_chain(connection)
+        last = min(last_seq(connection), chain.last_seq)
         if head.seq == 0:
             return None
         is_same = head.journal == chain.journal
         if chain.copied_seq is not None:
-            return _restored(chain, head) if not is_same or head.seq > chain.last_seq else None
+            return _restored(chain, head) if not is_same or head.seq > last else None
         if not is_same:
             raise InputError(
                 "journal-replaced",
@@ -116,10 +117,10 @@ def check_head(store: Store, path: Path) -> Finding | None:
                 f"use that journal; to use this one on purpose, remove `{path}`",
                 file=str(path),
             )
-        if head.seq > chain.last_seq:
+        if head.seq > last:
             raise InputError(
                 "journal-cut",
-                f"the journal ends with event {chain.last_seq:,}, but event {head.seq:,} was "
+                f"the journal ends with event {last:,}, but event {head.seq:,} was "
                 f"acknowledged, as `{path}` says",
                 "restore the missing events (the write-ahead log, a newer backup or the other "
                 f"database server); to continue without them, remove `{path}`",

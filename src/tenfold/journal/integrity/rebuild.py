@@ -12,7 +12,7 @@ from tenfold.model.fleet.finding import Finding
 
 
 def tables_match(connection: Connection) -> bool:
-    """Return whether the rows of the read tables match their sum; so they do while it is unknown."""
+    """Return whether the rows of the read tables match their sum, or it is not known yet."""
     expected = read_chain(connection).tables
     return expected is None or sum_of_tables(connection) == expected
 

@@ -20,6 +20,7 @@ from tenfold.decide.detect.idle import IdleRule
 from tenfold.decide.recover.lemons import CordonThresholds
 from tenfold.engine.loop import Witness
 from tenfold.files.records.replay_bundle import BundleHeader
+from tenfold.journal.integrity.head_file import check_head, head_path
 from tenfold.journal.store import Store, open_store
 from tenfold.live.acceptance import NodeTester
 from tenfold.live.attempts import CheckpointTime
@@ -93,6 +94,8 @@ class ServerDeps(Struct, frozen=True, kw_only=True, eq=False):
     """The node whose GPUs are those of this machine."""
     retention: RetentionSettings | None = None
     """How long events stay in the journal; None keeps them all."""
+    state_dir: Path | None = None
+    """Where the head of the journal's digest chain is kept; None keeps none."""
 
 
 class Runtime:
@@ -104,6 +107,7 @@ class Runtime:
         self.meters = Meters()
         self.budgets = Budgets(deps.limits, self.meters)
         self.store = open_store(deps.journal)
+        self._head = None if deps.state_dir is None else head_path(self.store, deps.state_dir)
         self.plane = ControlPlane(self._parts(), self.inbox)
         self._stopping, self._streams_closing = Event(), Event()
         self._thread = Thread(target=self._run, name="tenfold-loop", daemon=True)
@@ -140,6 +144,11 @@ class Runtime:
         kept, shadow = self._retention_of(deps.retention), self._shadow_of(deps)
         tasks = (kept, pruning, shadow, self.sampler)
         self._background: list[BackgroundTask] = [one for one in tasks if one is not None]
+
+    def check_head(self) -> None:
+        """Raise if the journal lacks events that were acknowledged, or is another one."""
+        if self._head is not None:
+            check_head(self.store, self._head)
 
     def start(self, nodes: Sequence[Node] = (), *, tests_nodes: bool = False) -> None:
         """Start the loop; nodes new to the journal join the fleet, after a test if asked."""
@@ -246,7 +255,8 @@ class Runtime:
         deps, meters = self._fittings, self.meters
 
         def store() -> MeteredJournal:
-            journal = LiveJournal(deps.journal, deps.holder, now_ms(), deps.policy)
+            head = self._head
+            journal = LiveJournal(deps.journal, deps.holder, now_ms(), deps.policy, head=head)
             self._written = journal.store
             return MeteredJournal(journal, meters, deps.traces)
 

@@ -88,6 +88,7 @@ def run(settings: Settings, on_start: Callable[[Started], None]) -> Stopped:
     check(settings)
     check_pair(settings)
     folder = StateDir(settings.state_dir)
+    folder.check_journal(settings.journal)
     folder.prepare()
     os.umask(0o077)
     log_to(folder.log)
@@ -97,6 +98,7 @@ def run(settings: Settings, on_start: Callable[[Started], None]) -> Stopped:
         try:
             tokens, url = runtime.control.tokens, url_of(settings, bound)
             check_usable(runtime.store)
+            runtime.check_head()
             with _clear_disk_errors():
                 admin = first_admin(tokens)
                 local = _local_token(tokens)
@@ -177,6 +179,7 @@ def _deps(settings: Settings, folder: StateDir, users: TeamUsers | None) -> Serv
         number_least=folder.last_number() + 1,
         limits=limits_within_files(settings.limits),
         retention=RetentionSettings(folder=folder.history, days=settings.keep_days),
+        state_dir=folder.path,
         holder=f"{gethostname()}:{os.getpid()}",
     )
 

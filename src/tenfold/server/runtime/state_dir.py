@@ -1,6 +1,7 @@
 """The state directory of a control plane on this machine; only its owner can enter it.
 
 STATE_DIR/journal.db     everything that happened
+STATE_DIR/journal.head   the last event of the journal and its digest
 STATE_DIR/run/           the spawner, attempts and their logs, and the folders of teams
 STATE_DIR/logs/          the server log
 STATE_DIR/history/       bundles of events older than the journal keeps
@@ -20,6 +21,7 @@ import msgspec
 from tenfold.checkpoint import CheckpointError, newest
 from tenfold.client.endpoint import ADDRESS, Address
 from tenfold.files.records.shadow_log import NAME as SHADOW_LOG
+from tenfold.journal.integrity.head_file import SUFFIX, read_head
 from tenfold.live.attempts import CheckpointTime
 from tenfold.live.executor import LOG_TAIL_BYTES, MemberLog
 from tenfold.live.local.attempt import logs
@@ -29,12 +31,15 @@ from tenfold.live.local.attempt.places import JobFolders
 from tenfold.live.local.member.team_users import TeamUsers
 from tenfold.live.local.member.user import reading_as
 from tenfold.live.local.spawner.wire import LaunchLine
+from tenfold.model.errors import InputError
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
 from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.units import Millis
 
 _LOG = logging.getLogger("tenfold.server")
+NODES = "nodes.json"
+"""The nodes of the last start, which is written after the journal."""
 _NUMBER = re.compile(r"-(\d{1,15})(?:\[(\d{1,15})\])?\Z")
 """The number in a job's id, and the index of an array member, which counts up from it."""
 
@@ -58,6 +63,33 @@ class StateDir:
         for folder in (self.path, self.run):
             private_folder(str(folder), way)
 
+    def check_journal(self, journal: str = "") -> None:
+        """Raise if the journal is empty or missing, but other files show that it was not.
+
+        `journal` is another file or URL of the journal. Without such files it is a first start.
+        """
+        if "://" in journal:
+            return
+        file = Path(journal) if journal else self.journal
+        is_empty = file.exists()
+        if is_empty and file.stat().st_size:
+            return
+        head = file.with_suffix(SUFFIX)
+        used = [head] if _had_events(head) else []
+        if is_empty:
+            folders = (self.run / "attempts", self.history)
+            used += [self.path / NODES] + [one for folder in folders for one in folder.glob("*")]
+        found = next((one for one in used if one.exists()), None)
+        if found is not None:
+            raise InputError(
+                "journal-emptied",
+                f"the journal `{file}` is {'empty' if is_empty else 'missing'}, but "
+                f"`{found}` shows that it was in use",
+                "restore a backup; to begin a new journal, use another state directory "
+                "(--state-dir)",
+                file=str(file),
+            )
+
     def last_number(self) -> int:
         """Return the largest job number that left files here.
 
@@ -80,6 +112,13 @@ class StateDir:
     def remove_address(self) -> None:
         """Remove the address file, as nothing answers there any more."""
         self.address.unlink(missing_ok=True)
+
+
+def _had_events(head: Path) -> bool:
+    with suppress(OSError):
+        found = read_head(head)
+        return found is None or found.seq > 0
+    return False
 
 
 class LocalLogs:
