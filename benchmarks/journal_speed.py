@@ -7,22 +7,27 @@ stands beside what the disk alone does, a write and an fsync of as many bytes.
 import argparse
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
+from typing import Any, NamedTuple
 
 import psutil
+from sqlalchemy import Connection
 
 from tenfold.engine.digest import fleet_digest
 from tenfold.fleet.fleet import Fleet
-from tenfold.journal import read
+from tenfold.journal import read, read_tables
 from tenfold.journal.append import JournalWriter, open_journal
 from tenfold.journal.integrity.rebuild import rebuild_read_tables
 from tenfold.journal.snapshots import restore, save_snapshot
-from tenfold.journal.store import Store, open_store
+from tenfold.journal.store import Store, open_store, take_lease
 from tenfold.model.actions import StartJob
 from tenfold.model.events import (
+    KIND_OF,
     ActionOrdered,
     Event,
     JobEnded,
@@ -37,6 +42,8 @@ from tenfold.model.units import Millis
 from tenfold.testing.builders import job, nodes
 
 NODES, GPUS = 128, 8
+WARM = 10
+"""Appends before the first that is timed."""
 TOGETHER = NODES * GPUS
 WORK = RunSpec(name="train", command=("python", "train.py", "--config", "large.yaml"))
 MIB = 1 << 20
@@ -83,6 +90,91 @@ def appends(address: str | None) -> None:
         a_second, cpu_us = commits / took_s, cpu_s / commits / batch * 1e6
         shown = f"{a_second:>10.0f} {a_second * batch:>10.0f} {cpu_us:>11.0f} {alone:>13.0f}"
         print(f"{batch:>6} {shown}")
+
+
+class UnchainedWriter(JournalWriter):
+    """A writer without the digest chain, for comparison only: `verify` rejects what it writes."""
+
+    def _rows(self, events: Sequence[Event]) -> list[dict[str, Any]]:
+        encode = self._encoder.encode
+        return [
+            {
+                "seq": seq,
+                "at_ms": event.at_ms,
+                "kind": KIND_OF[type(event)],
+                "body": encode(event).decode(),
+                "chain": None,
+            }
+            for seq, event in enumerate(events, start=self.seq + 1)
+        ]
+
+    def _record_end(self, connection: Connection, seq: int, digest: bytes, change: int) -> None:
+        return
+
+
+class Spent(NamedTuple):
+    """Wall and CPU time of one append."""
+
+    wall_s: float
+    cpu_s: float
+
+
+def chain_cost(address: str | None, rounds: int) -> None:
+    """Append the same batches with and without the chain, in turn: the disk is shared by both."""
+    print("\nwith the digest chain, sums and head file (a) and without them (b), in turn")
+    print(f"{'batch':>6} {'a jobs/s':>9} {'b jobs/s':>9} {'cost':>6} {'median':>7} ", end="")
+    print(f"{'a CPU us':>9} {'b CPU us':>9} {'cost':>6}")
+    for batch in (1, 10, 100, 1_000):
+        commits = max(20, min(300, 30_000 // batch)) * rounds
+        with TemporaryDirectory(dir=".") as folder:
+            spent = _in_turn(Path(folder), address, batch, commits)
+        (wall_a, wall_b), (cpu_a, cpu_b) = (
+            [sum(one[at] for one in each) for each in spent] for at in (0, 1)
+        )
+        middle = [median(one.wall_s for one in each) for each in spent]
+        jobs = commits * batch
+        print(
+            f"{batch:>6} {jobs / wall_a:>9.0f} {jobs / wall_b:>9.0f} {wall_a / wall_b - 1:>6.1%} "
+            f"{middle[0] / middle[1] - 1:>7.1%} {cpu_a / jobs * 1e6:>9.1f} "
+            f"{cpu_b / jobs * 1e6:>9.1f} {cpu_a / cpu_b - 1:>6.1%}"
+        )
+
+
+def _in_turn(
+    folder: Path, address: str | None, batch: int, commits: int
+) -> tuple[list[Spent], list[Spent]]:
+    # Two journals cannot share a database of PostgreSQL: each `%s` in the URL becomes a name.
+    stores = [
+        open_store(folder / f"{name}.db" if address is None else address.replace("%s", name))
+        for name in ("a", "b")
+    ]
+    chained = open_journal(stores[0], "speed", 0)
+    chained.record_head(folder / "a.head")
+    plain = UnchainedWriter(stores[1], take_lease(stores[1], "speed", 0))
+    spent: tuple[list[Spent], list[Spent]] = ([], [])
+    for number in range(commits + WARM):
+        events = submissions(chained.seq, batch)
+        for which in ((0, 1), (1, 0))[number % 2]:
+            with nullcontext() if which == 0 else _without_sums():
+                start_s, cpu_s = perf_counter(), process_time()
+                (chained, plain)[which].append(events)
+                took = Spent(perf_counter() - start_s, process_time() - cpu_s)
+            if number >= WARM:
+                spent[which].append(took)
+    chained.close_head()
+    for store in stores:
+        store.close()
+    return spent
+
+
+@contextmanager
+def _without_sums() -> Generator[None, None, None]:
+    before = read_tables.digest_of, read_tables.digest_of_values
+    read_tables.digest_of = read_tables.digest_of_values = lambda *_: 0
+    try:
+        yield
+    finally:
+        read_tables.digest_of, read_tables.digest_of_values = before
 
 
 def synced_a_second(path: Path, size: int, count: int) -> float:
@@ -171,7 +263,11 @@ def main(words: list[str]) -> int:
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--jobs", type=int, default=100_000)
     parser.add_argument("--url", help="a PostgreSQL to append to, in place of SQLite")
+    parser.add_argument("--chain", type=int, metavar="ROUNDS", help="the digest chain's cost alone")
     asked = parser.parse_args(words)
+    if asked.chain is not None:
+        chain_cost(asked.url, asked.chain)
+        return 0
     memory(asked.jobs)
     appends(asked.url)
     restarts(asked.events)

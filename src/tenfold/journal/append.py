@@ -76,8 +76,7 @@ class JournalWriter:
                 connection.execute(insert(EVENTS), rows)
                 numbered = list(enumerate(fresh, start=self.seq + 1))
                 change = update_read_tables(connection, numbered) & MASK
-                head = {"seq": numbered[-1][0], "digest": digest, "change": change}
-                connection.execute(_HEAD, head)
+                self._record_end(connection, numbered[-1][0], digest, change)
         self._in_doubt = False
         self.seq += len(fresh)
         self.digest = digest
@@ -173,6 +172,10 @@ class JournalWriter:
             self._in_doubt = True
             raise
         self._cycles.clear()
+
+    def _record_end(self, connection: Connection, seq: int, digest: bytes, change: int) -> None:
+        """Record the head of the chain and the sum of the read tables with the events."""
+        connection.execute(_HEAD, {"seq": seq, "digest": digest, "change": change})
 
     def _rows(self, events: Sequence[Event]) -> list[dict[str, Any]]:
         encode, digest = self._encoder.encode, self.digest
