@@ -413,11 +413,7 @@ class TestPostgres(Damage):
         journal = live(address, head)
         journal.append(JOINED)
         journal.close()
-        name, replica = (
-            address.rsplit("/", 1)[1].split("?", maxsplit=1)[0],
-            f"replica{next(NUMBERS)}",
-        )
-        behind = _cloned(server, name, replica)
+        behind = _cloned(server, address, f"replica{next(NUMBERS)}")
         journal = live(address, head)
         journal.append([submitted(1)])
         journal.close()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from tenfold.engine.decision_log import Cycle
@@ -18,7 +18,7 @@ from tenfold.engine.loop import Decider
 from tenfold.fleet.fleet import Fleet
 from tenfold.journal.integrity.chain import digest_at, link, read_chain
 from tenfold.journal.integrity.head_file import Head, HeadFile
-from tenfold.journal.integrity.table_sum import MASK, added
+from tenfold.journal.integrity.table_sum import MASK
 from tenfold.journal.read_tables import update_read_tables
 from tenfold.journal.store import Store, check_epoch, last_seq, reason_of, take_lease
 from tenfold.journal.tables import CHAIN, CYCLES, EVENTS
@@ -30,7 +30,8 @@ from tenfold.model.units import Millis
 CYCLES_HELD_MOST = 256
 """Cycles are written with the next events, in one commit; a crash can lose this many."""
 
-_HEAD = update(CHAIN).values(last_seq=bindparam("seq"), head=bindparam("digest"), tables=added())
+_END = "UPDATE chain SET last_seq = {0}, head = {0}, tables = (tables + {0}) & {1}"
+"""Plain SQL: with each commit, building a statement would cost more than the statement."""
 
 
 def open_journal(store: Store, holder: str, now_ms: int) -> "JournalWriter":
@@ -51,6 +52,7 @@ class JournalWriter:
         self._cycles: list[dict[str, Any]] = []
         self._in_doubt = False
         self._head_file: HeadFile | None = None
+        self._end = _END.format("?" if store.dialect == "sqlite" else "%s", MASK)
         with store.reading() as connection:
             self.seq = last_seq(connection)
             """Number of the last event known to be on disk."""
@@ -175,7 +177,7 @@ class JournalWriter:
 
     def _record_end(self, connection: Connection, seq: int, digest: bytes, change: int) -> None:
         """Record the head of the chain and the sum of the read tables with the events."""
-        connection.execute(_HEAD, {"seq": seq, "digest": digest, "change": change})
+        connection.exec_driver_sql(self._end, (seq, digest, change))
 
     def _rows(self, events: Sequence[Event]) -> list[dict[str, Any]]:
         encode, digest = self._encoder.encode, self.digest
@@ -184,8 +186,7 @@ class JournalWriter:
             kind, body = KIND_OF[type(event)], encode(event)
             digest = link(digest, seq, event.at_ms, kind.encode(), body)
             row = {"seq": seq, "at_ms": event.at_ms, "kind": kind, "body": body.decode()}
-            row["chain"] = digest
-            rows.append(row)
+            rows.append({**row, "chain": digest})
         return rows
 
     def _count_written(self, connection: Connection, events: Sequence[Event]) -> int:

@@ -12,7 +12,6 @@ import msgspec
 from msgspec.structs import asdict
 from sqlalchemy import (
     Connection,
-    Row,
     RowMapping,
     Select,
     Table,
@@ -50,7 +49,7 @@ Numbered = tuple[int, Event]
 """An event with its `seq`."""
 
 
-Stored = dict[tuple[str, object], Sequence[Any]]
+Stored = dict[tuple[str, object], RowMapping]
 """Rows before an update, by table and key."""
 
 
@@ -77,16 +76,16 @@ def load_update(connection: Connection, events: Iterable[Event]) -> tuple[ReadTa
     before: Stored = {}
     job_rows: list[JobRow] = []
     for row in _by_name(connection, JOBS, list(jobs)):
-        job_rows.append(job_row(row._mapping))
-        before["jobs", row.id] = row
+        job_rows.append(job_row(row))
+        before["jobs", row["id"]] = row
     attempts: list[AttemptRow] = []
     for row in _latest_attempts(connection, [row.id for row in job_rows if row.attempts]):
-        attempts.append(attempt_row(row._mapping))
-        before["attempts", (row.job_id, row.number)] = row
+        attempts.append(attempt_row(row))
+        before["attempts", (row["job_id"], row["number"])] = row
     node_rows: list[NodeRow] = []
     for row in _by_name(connection, NODES, list(nodes)):
-        node_rows.append(node_row(row._mapping))
-        before["nodes", row.id] = row
+        node_rows.append(node_row(row))
+        before["nodes", row["id"]] = row
     return ReadTableUpdate(job_rows, attempts, node_rows), before
 
 
@@ -107,7 +106,7 @@ def save_update(connection: Connection, update: ReadTableUpdate, before: Stored)
         for key, row in zip(keys, rows, strict=True):
             change += digest_of_values(table, row)
             if (old := before.get((table.name, key))) is not None:
-                change -= digest_of(table, old)
+                change -= digest_of(table, tuple(old.values()))
     if update.new_keys:
         change += keep_keys(connection, list(update.new_keys.values()))
     return change
@@ -122,7 +121,7 @@ def keep_keys(connection: Connection, rows: Sequence[KeyRow]) -> int:
         names = [(row.team, row.key) for row in some]
         values = {"oldest_ms": oldest_ms, NAMES: names}
         for old in connection.execute(_replaced_keys(), values).all():
-            change -= digest_of(SUBMIT_KEYS, old)
+            change -= digest_of(SUBMIT_KEYS, tuple(old))
         made = [asdict(row) for row in some]
         connection.execute(insert(SUBMIT_KEYS), made)
         change += sum(digest_of_values(SUBMIT_KEYS, row) for row in made)
@@ -184,16 +183,16 @@ def _attempt_values(row: AttemptRow) -> dict[str, Any]:
     return values
 
 
-def _by_name(connection: Connection, table: Table, names: Sequence[str]) -> Iterable[Row[Any]]:
+def _by_name(connection: Connection, table: Table, names: Sequence[str]) -> Iterable[RowMapping]:
     for at in range(0, len(names), AT_ONCE):
         some = names[at : at + AT_ONCE]
-        yield from connection.execute(_named(table), {NAMES: some})
+        yield from connection.execute(_named(table), {NAMES: some}).mappings()
 
 
-def _latest_attempts(connection: Connection, names: Sequence[str]) -> Iterable[Row[Any]]:
+def _latest_attempts(connection: Connection, names: Sequence[str]) -> Iterable[RowMapping]:
     for at in range(0, len(names), AT_ONCE):
         some = names[at : at + AT_ONCE]
-        yield from connection.execute(_newest(), {NAMES: some})
+        yield from connection.execute(_newest(), {NAMES: some}).mappings()
 
 
 # Building a query costs as much as running it, so each is built once.

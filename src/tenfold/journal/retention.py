@@ -223,9 +223,9 @@ def _delete(connection: Connection, last: int, retained: Sequence[int]) -> int:
     over = (JOBS.c.state.in_(ENDED), JOBS.c.changed_seq <= last)
     names = select(JOBS.c.id).where(*over)
     attempts = delete(ATTEMPTS).where(ATTEMPTS.c.job_id.in_(names)).returning(*ATTEMPTS.c)
-    removed = sum(digest_of(ATTEMPTS, row) for row in connection.execute(attempts))
+    removed = sum(digest_of(ATTEMPTS, tuple(row)) for row in connection.execute(attempts))
     jobs = delete(JOBS).where(*over).returning(*JOBS.c)
-    return removed + sum(digest_of(JOBS, row) for row in connection.execute(jobs))
+    return removed + sum(digest_of(JOBS, tuple(row)) for row in connection.execute(jobs))
 
 
 def _broken(seq: int, why: str) -> InputError:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, LargeBinary, Select, cast, func, literal, select
+from sqlalchemy import Connection, LargeBinary, cast, func, literal, select
 
 from tenfold.journal.read import PAGE, PAGE_CHARACTERS, ROWS_AHEAD, decode_rows
 from tenfold.journal.read_tables import Numbered
@@ -222,7 +222,7 @@ def _gap(seq: int) -> InputError:
     )
 
 
-def _rows(connection: Connection) -> "Select[Any]":
+def _rows(connection: Connection) -> Any:
     if connection.dialect.name == "sqlite":
         # SQLite stores any type in any column, and text that may not be valid.
         columns = [cast(each, LargeBinary) for each in (EVENTS.c.kind, EVENTS.c.body)]
@@ -235,9 +235,11 @@ def _rows(connection: Connection) -> "Select[Any]":
     return select(EVENTS.c.seq, EVENTS.c.at_ms, *columns, chain, types)
 
 
-def _read(connection: Connection, query: "Select[Any]") -> Iterable[EventRow]:
-    ahead = {"stream_results": True, "max_row_buffer": ROWS_AHEAD}
-    with connection.execution_options(**ahead).execute(query) as found:
+def _read(connection: Connection, query: Any) -> Iterable[EventRow]:
+    # Options of the connection would also hold for what is written later.
+    ahead = query.execution_options(stream_results=True, max_row_buffer=ROWS_AHEAD)
+    with connection.execute(ahead) as result:
+        found: Any = result
         for seq, at_ms, kind, body, chain, types in found:
             if isinstance(body, str):
                 yield EventRow(seq, at_ms, kind.encode(), body.encode(), chain, types)
