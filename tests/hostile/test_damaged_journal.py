@@ -35,9 +35,9 @@ from tenfold.model.job.submission import SubmitKey
 from tests.rigs.journal import export_older
 
 NUMBERS = count(1)
-TRIES = int(os.environ.get("TENFOLD_DAMAGE_TRIES", "60"))
+TRIES = int(os.environ.get("TENFOLD_DAMAGE_TRIES", "30"))
 """Random damages of each kind; more in a soak."""
-KILLS = int(os.environ.get("TENFOLD_DAMAGE_KILLS", "4"))
+KILLS = int(os.environ.get("TENFOLD_DAMAGE_KILLS", "3"))
 WRITES_UNTIL_KILLED = """
 import sys
 from pathlib import Path
@@ -360,7 +360,7 @@ class TestSqlite(Damage):
         with closing(open_store(path)) as store:
             before = dump(store)
         found = 0
-        for seed in range(TRIES * 2):
+        for seed in range(TRIES * 4):
             dice = Random(f"bits-{seed}")
             content = bytearray(whole)
             at = dice.choice(pages) * size + dice.randrange(size)
@@ -370,7 +370,7 @@ class TestSqlite(Damage):
             is_valid, same = _judged(trial, head, before)
             assert same or not is_valid, f"seed {seed}: byte {at} is damaged, not found"
             found += not is_valid
-        assert found > TRIES // 4
+        assert found > TRIES // 2
 
     def test_restoring_a_backup_is_a_warning_and_not_damage(self, tmp_path: Path):
         path, head = tmp_path / "journal.db", tmp_path / "journal.head"

@@ -183,10 +183,10 @@ class JournalWriter:
         encode, digest = self._encoder.encode, self.digest
         rows: list[dict[str, Any]] = []
         for seq, event in enumerate(events, start=self.seq + 1):
-            kind, body = KIND_OF[type(event)], encode(event)
-            digest = link(digest, seq, event.at_ms, kind.encode(), body)
-            row = {"seq": seq, "at_ms": event.at_ms, "kind": kind, "body": body.decode()}
-            rows.append({**row, "chain": digest})
+            at_ms, kind, body = event.at_ms, KIND_OF[type(event)], encode(event)
+            digest = link(digest, seq, at_ms, kind.encode(), body)
+            text = body.decode()
+            rows.append({"seq": seq, "at_ms": at_ms, "kind": kind, "body": text, "chain": digest})
         return rows
 
     def _count_written(self, connection: Connection, events: Sequence[Event]) -> int:
