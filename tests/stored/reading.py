@@ -122,7 +122,9 @@ def _snapshots(store: Store) -> list[Any]:
 def _exports(store: Store) -> list[Any]:
     with store.reading() as connection:
         rows = connection.execute(select(EXPORTS).order_by(EXPORTS.c.last_seq)).mappings()
-        return [{**row, "file": Path(row["file"]).name} for row in rows]
+        found = [{**row, "file": Path(row["file"]).name} for row in rows]
+    # Exports from before the digest chain have no digests.
+    return [{name: one[name] for name in one if one[name] is not None} for one in found]
 
 
 def _array_names(store: Store) -> list[str]:

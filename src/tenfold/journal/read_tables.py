@@ -114,10 +114,10 @@ def save_update(connection: Connection, update: ReadTableUpdate, before: Stored)
 
 def keep_keys(connection: Connection, rows: Sequence[KeyRow]) -> int:
     """Add idempotency keys, and delete those too old to be used again; return the change."""
-    change = 0
+    change, oldest_ms = 0, max(row.at_ms for row in rows) - KEY_KEPT_MS
+    rows = [row for row in rows if row.at_ms >= oldest_ms]
     for at in range(0, len(rows), AT_ONCE):
         some = rows[at : at + AT_ONCE]
-        oldest_ms = max(row.at_ms for row in some) - KEY_KEPT_MS
         names = [(row.team, row.key) for row in some]
         values = {"oldest_ms": oldest_ms, NAMES: names}
         for old in connection.execute(_replaced_keys(), values).all():
