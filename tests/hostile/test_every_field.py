@@ -82,7 +82,7 @@ def jobs_in(body: bytes) -> int:
 def attack(case: Case, senders: dict[str, Wire], watch: Watch) -> list[str]:
     """Send one request; return what is wrong with its answer."""
     wire = sender_of(case.operation, senders)
-    answer = wire.ask(case.method, case.target, case.body, *case.headers)
+    answer = wire.ask_again(case.method, case.target, case.body, *case.headers)
     if answer.status >= 500 or not answer.status:
         return [f"answered {answer.status} {answer.body[:300]!r}: {case.line()}"]
     if answer.status >= 300:

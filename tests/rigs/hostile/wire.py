@@ -4,9 +4,11 @@ import json
 import socket
 from contextlib import suppress
 from http.client import HTTPException, HTTPResponse
+from time import sleep
 from typing import Any, NamedTuple, cast
 from urllib.parse import urlsplit
 
+THROTTLED = 429
 ANSWER_S = 540.0
 """Ends a request that would never be answered."""
 
@@ -16,6 +18,8 @@ class Answer(NamedTuple):
 
     status: int
     body: bytes = b""
+    retry_after_s: float = 0.0
+    """How long a client is asked to wait before it tries again."""
 
     def json(self) -> Any:
         return json.loads(self.body)
@@ -68,6 +72,18 @@ class Wire:
                 return answer
         raise AssertionError("not reached")
 
+    def ask_again(
+        self,
+        method: str,
+        target: str | bytes,
+        body: bytes = b"",
+        *headers: tuple[str, str | bytes],
+    ) -> Answer:
+        """Send a request again, as late as the server asks, until it is not throttled."""
+        while (answer := self.ask(method, target, body, *headers)).status == THROTTLED:
+            sleep(max(answer.retry_after_s, 0.05))
+        return answer
+
     def get(self, target: str | bytes) -> Answer:
         return self.ask("GET", target)
 
@@ -104,7 +120,8 @@ class Wire:
         try:
             response = HTTPResponse(self._socket, method=method)
             response.begin()
-            answer = Answer(response.status, response.read())
+            wait = response.getheader("Retry-After", "0")
+            answer = Answer(response.status, response.read(), float(wait) if wait.isdigit() else 0)
         except (HTTPException, ConnectionError):
             self.close()
             return Answer(0)
