@@ -43,7 +43,9 @@ TROUBLES = ("supervisor", "member", "spawner", "disk", "database", "clock")
 DISK_MIB, CLOCK_MS_MOST = 768, 86_400_000
 STUCK_S = 300.0
 RSS_MIB_MOST, DESCRIPTORS_MOST = 96.0, 24
-"""What a long life may gain."""
+"""What a long life may gain: a start loads some modules and fills caches when it is first used."""
+DRIFT_MIB_MOST = 48.0
+"""What the end of a later long life may have more than the end of the first."""
 MIB = 1 << 20
 UNDER_WAY = ("pending", "starting", "running", "stopping")
 PROGRAM = """
@@ -365,9 +367,8 @@ def lines(found: Outcome) -> list[str]:
 
 def verdicts(found: Outcome) -> list[Verdict]:
     """Return what a storm is held against."""
-    # The first one begins cold: what every start loads is no growth.
-    judged = found.lives[1:] or found.lives
-    grown = max((life.rss_mib[1] - life.rss_mib[0] for life in judged), default=0.0)
+    grown = max((life.rss_mib[1] - life.rss_mib[0] for life in found.lives), default=0.0)
+    ends = [life.rss_mib[1] for life in found.lives] or [0.0]
     opened = [life.descriptors[1] - life.descriptors[0] for life in found.lives]
     opened.append(found.descriptors[1] - found.descriptors[0])
     return [
@@ -376,6 +377,9 @@ def verdicts(found: Outcome) -> list[Verdict]:
         Verdict("storm: controllers killed", found.done["controllers"], at_least=1),
         Verdict("storm: hostile requests", found.sent, at_least=1),
         Verdict("storm: memory gained in a long life", grown, RSS_MIB_MOST, " MiB"),
+        Verdict(
+            "storm: memory gained from life to life", max(ends) - ends[0], DRIFT_MIB_MOST, " MiB"
+        ),
         Verdict("storm: descriptors gained", max(opened), DESCRIPTORS_MOST),
     ]
 
