@@ -65,6 +65,7 @@ STRUCTS: dict[str, type[Struct]] = {
     "JobStopped": events.JobStopped,
     "JobEnded": events.JobEnded,
     "JobCancelled": events.JobCancelled,
+    "JobCancelRequested": events.JobCancelRequested,
     "JobResized": events.JobResized,
     "JobIdled": events.JobIdled,
     "JobBusy": events.JobBusy,

@@ -16,7 +16,7 @@ from tenfold.checkpoint.manifest import (
     new_nonce,
     read_manifest,
 )
-from tenfold.checkpoint.sealed import digest
+from tenfold.checkpoint.sealed import BYTES_MOST, digest
 
 _hashed: dict[str, None] = {}
 """Nonces of checkpoints whose hashes this process has verified."""
@@ -32,9 +32,9 @@ def forget(manifest: Manifest) -> None:
     _hashed.pop(manifest.request.nonce, None)
 
 
-def check_sizes(files: Files, entry: Entry) -> Manifest:
+def check_sizes(files: Files, entry: Entry, bytes_most: int = BYTES_MOST) -> Manifest:
     """Return the manifest if every file has its size; raise `Damaged` otherwise."""
-    manifest = read_manifest(files, entry)
+    manifest = read_manifest(files, entry, bytes_most)
     for name, (size, _) in manifest.files.items():
         try:
             found = files.size(entry.path / name)

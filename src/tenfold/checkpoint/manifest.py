@@ -19,7 +19,7 @@ from typing import cast
 
 from tenfold.checkpoint.errors import Damaged
 from tenfold.checkpoint.files import Files
-from tenfold.checkpoint.sealed import Record, number, read_sealed, text
+from tenfold.checkpoint.sealed import BYTES_MOST, Record, number, read_sealed, text
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -137,11 +137,11 @@ def read_request(record: Record) -> SaveRequest:
     )
 
 
-def read_manifest(files: Files, entry: Entry) -> Manifest:
+def read_manifest(files: Files, entry: Entry, bytes_most: int = BYTES_MOST) -> Manifest:
     """Return the manifest of a checkpoint; raise `Damaged` if it is missing or invalid."""
     if MANIFEST not in files.names(entry.path):
         raise Damaged("the manifest is missing")
-    record = read_sealed(files, entry.path / MANIFEST)
+    record = read_sealed(files, entry.path / MANIFEST, bytes_most)
     request = read_request(record)
     if (request.step, request.save) != (entry.step, entry.save):
         raise Damaged(f"the manifest is of step {request.step}, save {request.save}")

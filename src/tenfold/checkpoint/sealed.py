@@ -14,7 +14,8 @@ from tenfold.checkpoint.files import Files
 
 ReadInto = Callable[[memoryview], int]
 Record = dict[str, object]
-_LARGEST = 1 << 30
+BYTES_MOST = 1 << 30
+"""Size of the largest record that a job may read of its own."""
 _PIECE = 8 << 20
 
 
@@ -37,11 +38,11 @@ def unseal(content: bytes, name: str) -> Record:
     return body
 
 
-def read_all(files: Files, path: Path) -> bytes:
+def read_all(files: Files, path: Path, bytes_most: int = BYTES_MOST) -> bytes:
     """Return the content of a small file; raise `Damaged` if it cannot be read."""
     try:
         size = files.size(path)
-        if size > _LARGEST:
+        if size > bytes_most:
             raise Damaged(f"`{path.name}` is too large for a record")
         content = bytearray(size)
         with files.open(path) as stream:
@@ -53,9 +54,9 @@ def read_all(files: Files, path: Path) -> bytes:
     return bytes(content)
 
 
-def read_sealed(files: Files, path: Path) -> Record:
+def read_sealed(files: Files, path: Path, bytes_most: int = BYTES_MOST) -> Record:
     """Return the record in a file; raise `Damaged` if there is none."""
-    return unseal(read_all(files, path), path.name)
+    return unseal(read_all(files, path, bytes_most), path.name)
 
 
 def write_sealed(files: Files, path: Path, body: Record) -> None:

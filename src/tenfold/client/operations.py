@@ -93,9 +93,20 @@ class Operations:
         """Return what would happen to a job if it were submitted now; nothing is submitted."""
         return await self._call(post("/jobs/dry-run", DryRun, job, seek=seek, eta=eta))
 
-    async def job(self, job_id: str, *, eta: bool = False) -> Job:
-        """Return a job; with `eta`, also a forecast of its start, which may take seconds."""
-        return await self._call(get(_job(job_id), Job, eta=eta or None))
+    async def job(
+        self,
+        job_id: str,
+        *,
+        eta: bool = False,
+        attempts: int | None = None,
+        attempts_before: int | None = None,
+    ) -> Job:
+        """Return a job with its latest attempts, or with those before a number.
+
+        With `eta`, also a forecast of its start, which may take seconds.
+        """
+        pages = {"attempts": attempts, "attempts_before": attempts_before}
+        return await self._call(get(_job(job_id), Job, eta=eta or None, **pages))
 
     async def page(  # noqa: PLR0913 - each is a filter
         self,
@@ -321,7 +332,7 @@ class Operations:
         pauses, tolerance = poll_intervals(), OutageTolerance(self._current)
         while True:
             try:
-                job = await self.job(job_id)
+                job = await self.job(job_id, attempts_before=follower.before)
                 if not follower.next_attempt(job):
                     if follower.is_last(job):
                         return
@@ -331,7 +342,7 @@ class Operations:
                     async for text in texts:
                         tolerance.answered()
                         yield text
-                job = await self.job(job_id)
+                job = await self.job(job_id, attempts_before=follower.before)
                 if not follower.has_ended(job):
                     raise log_interrupted(job_id, self.url)
             except TenfoldError as problem:

@@ -57,6 +57,8 @@ class LogFollower:
 
     def __init__(self, attempt: int | None) -> None:
         self._wanted = attempt
+        self.before = None if attempt is None else attempt + 1
+        """Which page of attempts to get: the latest, or the one that ends with the wanted one."""
         self._done = 0
         self.number = 0
         """The attempt being read."""

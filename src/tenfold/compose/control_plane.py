@@ -6,7 +6,7 @@ every day. Waiting requests get the answer that their outcome is unknown; reads 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from typing import NamedTuple, Protocol
 
 from tenfold.engine.loop import Decider, Witness, run
@@ -14,6 +14,7 @@ from tenfold.fleet.fleet import Fleet
 from tenfold.live.acceptance import NodeRecord, NodeTester
 from tenfold.live.attempts import CheckpointTime
 from tenfold.live.blame import CordonRule, no_cordons
+from tenfold.live.checkpoint_reader import CheckpointReader
 from tenfold.live.executor import Executor
 from tenfold.live.inbox import Inbox
 from tenfold.live.job_registry import JobEntry, JobRegistry
@@ -77,6 +78,8 @@ class Parts(NamedTuple):
     """How nodes that join are tested; by default they are not."""
     number_least: int = 1
     """The first number that may be given: a journal from a backup forgot those given since."""
+    reads_files: bool = False
+    """Whether `saved_at` reads files of jobs; it is then called in threads."""
 
 
 class _BufferedJournal:
@@ -135,7 +138,7 @@ class ControlPlane:
         parts = self._parts
         with closing(parts.store()) as store:
             restored = store.restore()
-            with closing(parts.executor()) as executor:
+            with closing(parts.executor()) as executor, _reader(parts) as reader:
                 world = LiveWorld(
                     executor=executor,
                     inbox=self._inbox,
@@ -146,7 +149,7 @@ class ControlPlane:
                         max(restored.next_number, parts.number_least),
                         restored.keys,
                     ),
-                    saved_at=parts.saved_at,
+                    saved_at=reader,
                 )
                 world.cordon_with(parts.judge)
                 world.test_nodes_with(parts.node_tester, restored.node_records)
@@ -171,6 +174,13 @@ def _guarded(deciders: Callable[[], Sequence[Decider]], world: LiveWorld) -> Seq
         GuardedDecider(lambda place=place: deciders()[place], world.hold)
         for place in range(len(deciders()))
     ]
+
+
+def _reader(parts: Parts) -> AbstractContextManager[CheckpointReader | CheckpointTime]:
+    """Return what tells when a job last saved: in threads if that takes reading files."""
+    if parts.reads_files:
+        return closing(CheckpointReader(parts.saved_at))
+    return nullcontext(parts.saved_at)
 
 
 def _failure(error: BaseException) -> dict[str, Value]:

@@ -18,6 +18,7 @@ def fleet_digest(fleet: Fleet) -> str:
     optional = {
         "promises": fleet.reservations,
         "idle": fleet.idle,
+        "cancel_requests": fleet.cancel_requests,
         "evictions": list(fleet.evictions),
         "fates": fleet.end_statuses,
         "failures": fleet.failure_log.failures,

@@ -22,6 +22,7 @@ from tenfold.model.events import (
     Event,
     JobBusy,
     JobCancelled,
+    JobCancelRequested,
     JobEnded,
     JobHeld,
     JobIdled,
@@ -221,10 +222,15 @@ class _HistoryBuilder:
                 why = joined(event.reasons) if event.reasons else Reason("refused")
                 self._finish(at_ms, "refused", why)
             case JobCancelled():
-                by = {} if event.by is UNSET else {"by": UserRef(event.by, self._team)}
-                self._finish(at_ms, "cancelled", Reason("cancelled", by))
+                self._finish(at_ms, "cancelled", self._cancelled(event))
+            case JobCancelRequested():
+                self._add(at_ms, "stop-ordered", self._cancelled(event))
             case _:
                 pass
+
+    def _cancelled(self, event: JobCancelled | JobCancelRequested) -> Reason:
+        by = {} if event.by is UNSET else {"by": UserRef(event.by, self._team)}
+        return Reason("cancelled", by)
 
     def _note_order(self, event: ActionOrdered | ActionRefused) -> None:
         action, at_ms = event.action, event.at_ms

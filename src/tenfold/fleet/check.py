@@ -34,6 +34,10 @@ def _one_place(fleet: Fleet) -> None:
         assert job_id in fleet.pending, f"job `{job_id}` has a reserved start but is not pending"
     for job_id in fleet.idle:
         assert job_id in fleet.running, f"job `{job_id}` is idle but not running"
+    for job_id in fleet.cancel_requests:
+        assert seen.get(job_id) in ("ordered", "running"), (
+            f"job `{job_id}` is being cancelled but has no attempt"
+        )
     for job_id in fleet.past:
         assert job_id in seen, f"job `{job_id}` has earlier runs but is in no state"
 

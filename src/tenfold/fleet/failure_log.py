@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
+from tenfold.fleet.retries import counts_against_job
 from tenfold.model.events import ActionRefused, JobEnded, JobStopped
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job.failures import AttemptFailure, Crashes, NodeFailure
@@ -37,7 +38,7 @@ class FailureLog(Struct):
         """Record the failure behind a stop that was not ordered."""
         if event.failure is not UNSET:
             self._failed(job, event.failure, event.at_ms)
-            if event.cause == "crashed":
+            if event.cause == "crashed" or counts_against_job(event.failure):
                 before = self.crashes.get(job.id)
                 self.crashes[job.id] = after_crash(before, event.failure.saved_ms)
 

@@ -20,6 +20,7 @@ from tenfold.model.events import (
     Event,
     JobBusy,
     JobCancelled,
+    JobCancelRequested,
     JobEnded,
     JobHeld,
     JobIdled,
@@ -82,6 +83,7 @@ class Fleet:
         self.held: dict[JobId, Job] = {}
         self.reservations: dict[JobId, BackfillReservation] = {}
         self.idle: dict[JobId, Millis] = {}
+        self.cancel_requests: dict[JobId, str] = {}
         self.evictions: deque[Millis] = deque(maxlen=EVICTIONS)
         self.failure_log = FailureLog()
         self._dependents = Dependents()
@@ -96,6 +98,7 @@ class Fleet:
             JobRefused: self._job_gone,
             JobCancelled: self._job_gone,
             JobHeld: self._job_held,
+            JobCancelRequested: self._cancel_requested,
             JobResized: self._job_resized,
             JobIdled: self._job_idled,
             JobBusy: self._job_busy,
@@ -138,6 +141,7 @@ class Fleet:
         copy.running, copy.history = self.running.copy(), self.history.copy()
         copy.held = self.held.copy()
         copy.reservations, copy.idle = self.reservations.copy(), self.idle.copy()
+        copy.cancel_requests = self.cancel_requests.copy()
         copy.evictions = self.evictions.copy()
         copy.failure_log = self.failure_log.copy()
         copy._dependents = self._dependents.copy()
@@ -185,6 +189,8 @@ class Fleet:
         self._give(run.slots, run.job.shape)
         if self.idle:
             self.idle.pop(event.job_id, None)
+        if self.cancel_requests:
+            self.cancel_requests.pop(event.job_id, None)
         if run.job.terms is not None:
             self._leave_terms(run)
         if self._dependents.awaited:
@@ -209,6 +215,8 @@ class Fleet:
             order = self.orders.pop(event.job_id)
             job, slots, ran_ms = order.job, order.slots, 0
         self._give(slots, job.shape)
+        if self.cancel_requests:
+            self.cancel_requests.pop(event.job_id, None)
         self.failure_log.stopped(event, job)
         past = self.past.get(event.job_id, NEVER_RAN)
         self.past[event.job_id] = PriorRuns(
@@ -224,6 +232,7 @@ class Fleet:
         job = self.held.pop(event.job_id, None) or self.pending.pop(event.job_id)
         self.past.pop(event.job_id, None)
         self.reservations.pop(event.job_id, None)
+        self.cancel_requests.pop(event.job_id, None)
         self.failure_log.over(event.job_id)
         if self._dependents.awaited:
             self._dependents.over(job, "cancelled")
@@ -234,6 +243,12 @@ class Fleet:
         self.past.pop(event.job_id, None)
         self.reservations.pop(event.job_id, None)
         self.failure_log.over(event.job_id)
+
+    def _cancel_requested(self, event: JobCancelRequested) -> None:
+        assert event.job_id in self.running or event.job_id in self.orders, (
+            f"job `{event.job_id}` has no attempt to cancel"
+        )
+        self.cancel_requests[event.job_id] = event.by or ""
 
     def _job_resized(self, event: JobResized) -> None:
         run = self.running[event.job_id]

@@ -44,6 +44,7 @@ class FleetImage(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, 
     history: tuple[EndedJob, ...] = ()
     reservations: dict[JobId, BackfillReservation] = field(default_factory=dict, name="promises")
     idle: dict[JobId, Millis] = {}
+    cancel_requests: dict[JobId, str] = {}
     evictions: tuple[Millis, ...] = ()
     end_statuses: dict[JobId, JobStatus] = field(default_factory=dict, name="fates")
     failures: dict[NodeId, tuple[NodeFailure, ...]] = {}
@@ -71,6 +72,7 @@ def image_of(fleet: Fleet) -> FleetImage:
         history=tuple(fleet.history),
         reservations=fleet.reservations.copy(),
         idle=fleet.idle.copy(),
+        cancel_requests=fleet.cancel_requests.copy(),
         evictions=tuple(fleet.evictions),
         end_statuses=dict(fleet.end_statuses),
         failures=fleet.failure_log.failures.copy(),
@@ -96,6 +98,7 @@ def fleet_from(image: FleetImage) -> Fleet:
     fleet.orders = {order.job.id: order for order in image.orders}
     fleet.running = {run.job.id: run for run in image.running}
     fleet.reservations, fleet.idle = image.reservations.copy(), image.idle.copy()
+    fleet.cancel_requests = image.cancel_requests.copy()
     fleet.evictions.extend(image.evictions)
     fleet.history.extend(image.history)
     failure_log = fleet.failure_log

@@ -100,6 +100,11 @@ class FleetView(Protocol):
         ...
 
     @property
+    def cancel_requests(self) -> Mapping[JobId, str]:
+        """Jobs with an attempt whose cancellation was accepted, and who requested it."""
+        ...
+
+    @property
     def evictions(self) -> Sequence[Millis]:
         """When jobs were last preempted, oldest first."""
         ...

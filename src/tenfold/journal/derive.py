@@ -20,6 +20,7 @@ from tenfold.model.events import (
     ActionRefused,
     Event,
     JobCancelled,
+    JobCancelRequested,
     JobEnded,
     JobHeld,
     JobRefused,
@@ -72,6 +73,7 @@ class ReadTableUpdate:
             JobRefused: self._job_refused,
             JobCancelled: self._job_cancelled,
             JobHeld: self._job_held,
+            JobCancelRequested: self._cancel_requested,
             NodeJoined: self._node_joined,
             NodeLost: self._node_lost,
             NodeReturned: self._node_returned,
@@ -145,7 +147,10 @@ class ReadTableUpdate:
             self._update_attempt(action.job_id, nodes_next=None)
 
     def _job_started(self, event: JobStarted) -> None:
-        self._set_state(event.job_id, event.at_ms, "running")
+        row = self.jobs.get(event.job_id)
+        if row is None or row.state != "stopping":
+            # A start that is being cancelled goes on stopping.
+            self._set_state(event.job_id, event.at_ms, "running")
         self._update_attempt(event.job_id, started_ms=event.at_ms)
 
     def _job_resized(self, event: JobResized) -> None:
@@ -164,8 +169,11 @@ class ReadTableUpdate:
         )
 
     def _job_stopped(self, event: JobStopped) -> None:
-        self._set_state(event.job_id, event.at_ms, "pending", Reason(event.cause))
-        self._end_attempt(event.job_id, _ended_at(event), event.cause, event.exit_code)
+        why = Reason(event.cause)
+        if event.failure is not UNSET and event.failure.kind == "lost" and event.failure.reason:
+            why = event.failure.reason
+        self._set_state(event.job_id, event.at_ms, "pending", why)
+        self._end_attempt(event.job_id, _ended_at(event), why.code, event.exit_code)
 
     def _job_ended(self, event: JobEnded) -> None:
         row = self.jobs.get(event.job_id)
@@ -187,6 +195,11 @@ class ReadTableUpdate:
 
     def _job_held(self, event: JobHeld) -> None:
         self._set_state(event.job_id, event.at_ms, "pending", event.reason)
+
+    def _cancel_requested(self, event: JobCancelRequested) -> None:
+        row = self.jobs.get(event.job_id)
+        why = Reason("cancelled", _cancelled(event.by, row))
+        self._set_state(event.job_id, event.at_ms, "stopping", why)
 
     def _node_joined(self, event: NodeJoined) -> None:
         node = event.node

@@ -28,7 +28,7 @@ from tenfold.journal.tables import (
     WRITERS,
 )
 from tenfold.model.actions import Action
-from tenfold.model.api.jobs import PAGE_MAX
+from tenfold.model.api.jobs import ATTEMPTS_SHOWN, PAGE_MAX
 from tenfold.model.errors import InputError
 from tenfold.model.events import ActionOrdered, Event, JobSubmitted
 from tenfold.model.job.job import ENDED, JOB_STATES, JobState
@@ -145,25 +145,36 @@ def jobs(
         return [job_row(row) for row in connection.execute(query).mappings()]
 
 
-def job(store: Store, job_id: str) -> JobWithAttempts | None:
-    """Return one job with its attempts, or None if there is no such job."""
-    attempts = select(ATTEMPTS).where(ATTEMPTS.c.job_id == job_id).order_by(ATTEMPTS.c.number)
+def job(
+    store: Store, job_id: str, before: int | None = None, attempts_most: int = ATTEMPTS_SHOWN
+) -> JobWithAttempts | None:
+    """Return one job with its latest attempts, or those before a number; None if there is none."""
+    attempts = select(ATTEMPTS).where(ATTEMPTS.c.job_id == job_id)
+    if before is not None:
+        attempts = attempts.where(ATTEMPTS.c.number < before)
+    attempts = attempts.order_by(ATTEMPTS.c.number.desc()).limit(attempts_most)
     with store.reading() as connection:
         row = connection.execute(select(JOBS).where(JOBS.c.id == job_id)).mappings().one_or_none()
         if row is None:
             return None
         found_rows = [attempt_row(one) for one in connection.execute(attempts).mappings()]
-    return JobWithAttempts(job=job_row(row), attempts=tuple(found_rows))
+    return JobWithAttempts(job=job_row(row), attempts=tuple(reversed(found_rows)))
 
 
-def attempts_of(store: Store, job_ids: Sequence[str]) -> dict[str, tuple[AttemptRow, ...]]:
-    """Return the attempts of several jobs, for a page of a listing."""
+def attempts_of(
+    store: Store, job_ids: Sequence[str], *, latest: int | None = None
+) -> dict[str, tuple[AttemptRow, ...]]:
+    """Return the attempts of several jobs, for a page of a listing only the latest of each."""
     found_rows: dict[str, list[AttemptRow]] = {name: [] for name in job_ids}
     names = list(found_rows)
     with store.reading() as connection:
         for first in range(0, len(names), NAMES_AT_ONCE):
             some = names[first : first + NAMES_AT_ONCE]
             query = select(ATTEMPTS).where(ATTEMPTS.c.job_id.in_(some))
+            if latest is not None:
+                # Attempts are numbered from 1, so the count of a job is the number of its last.
+                is_latest = ATTEMPTS.c.number > JOBS.c.attempts - latest
+                query = query.join(JOBS, JOBS.c.id == ATTEMPTS.c.job_id).where(is_latest)
             for row in connection.execute(query.order_by(ATTEMPTS.c.number)).mappings():
                 found_rows[row["job_id"]].append(attempt_row(row))
     return {name: tuple(rows) for name, rows in found_rows.items()}

@@ -101,7 +101,7 @@ class KeyRow(Struct, frozen=True, kw_only=True):
 
 
 class JobWithAttempts(Struct, frozen=True, kw_only=True):
-    """A job with all its attempts, oldest first."""
+    """A job with some of its attempts, usually the latest, oldest first."""
 
     job: JobRow
     attempts: tuple[AttemptRow, ...] = ()

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Literal, Protocol, runtime_checkable
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from tenfold.fleet.failure_log import after_crash
+from tenfold.fleet.retries import counts_against_job, retries_crash, retries_loss
 from tenfold.fleet.view import FleetView
 from tenfold.live.devices import DeviceAllocator
 from tenfold.live.executor import (
@@ -31,6 +32,7 @@ from tenfold.model.events import (
     ActionRefused,
     Event,
     JobCancelled,
+    JobCancelRequested,
     JobEnded,
     JobHeld,
     JobRefused,
@@ -39,9 +41,10 @@ from tenfold.model.events import (
     JobStopped,
 )
 from tenfold.model.ids import JobId, NodeId
+from tenfold.model.job.failures import AttemptFailure
 from tenfold.model.job.job import Job, JobStatus, Slot, StopCause, per_member
 from tenfold.model.job.run_spec import RunSpec
-from tenfold.model.reason import Reason, UserRef
+from tenfold.model.reason import Causes, Reason, UserRef
 from tenfold.model.units import Millis
 
 StopReason = StopCause | Literal["cancelled", "timeout", "resize"]
@@ -74,6 +77,8 @@ class ActiveAttempt(Struct):
     """The number of that attempt."""
     is_resize: bool = False
     """Whether this attempt continues a job that was stopped for a resize."""
+    saved_ms: Millis | None = None
+    """When its job last saved, where that is read before its end is handled."""
     quarantine: Reason | None = None
     """Why its job is held once it has ended."""
 
@@ -103,12 +108,15 @@ class Attempts:
         executor: Executor,
         registry: JobRegistry,
         view: FleetView,
-        saved_at: CheckpointTime,
+        saved_at: CheckpointTime | None,
     ) -> None:
+        """Without `saved_at`, `note_saved` says when a job last saved, before its end."""
         self._executor = executor
         self._registry = registry
         self._view = view
         self._saved_at = saved_at
+        self.waiting: list[AttemptEnded | AttemptLost] = []
+        """Ends found at startup that wait for `note_saved`."""
         self.clock: AheadClock | None = None
         """Converts end times to the loop's clock; without it, ends count when observed."""
         self._devices = DeviceAllocator({node.id: node.gpus for node in view.nodes.values()})
@@ -124,6 +132,19 @@ class Attempts:
     def get(self, job_id: JobId) -> ActiveAttempt | None:
         """Return the active attempt of a job, if any."""
         return self._active.get(job_id)
+
+    def awaits_saved(self, observed: AttemptEnded | AttemptLost) -> ActiveAttempt | None:
+        """Return the attempt that ended, if its end depends on when its job last saved."""
+        active = self._current(observed.job_id, observed.attempt)
+        if active is None or self._registry.run_spec(active.job.id).checkpoint is None:
+            return None
+        return active
+
+    def note_saved(self, observed: AttemptEnded | AttemptLost, saved_ms: Millis | None) -> None:
+        """Record when the job of an ended attempt last saved."""
+        active = self._current(observed.job_id, observed.attempt)
+        if active is not None:
+            active.saved_ms = saved_ms
 
     def settle(self) -> None:
         """Settle attempts whose ends are recorded."""
@@ -143,6 +164,18 @@ class Attempts:
 
     def cancel_delayed(self, active: ActiveAttempt, by: str, now_ms: Millis) -> list[Event]:
         """Cancel a delayed start, and its job."""
+        active.by = by
+        return self._cancelled_start(active, now_ms)
+
+    def request_cancel(self, active: ActiveAttempt, by: str, now_ms: Millis) -> list[Event]:
+        """Register a cancellation; the caller stops the attempt once the event is recorded."""
+        if active.stop_reason == "cancelled":
+            return []
+        active.by, active.stop_reason = by, "cancelled"
+        return [JobCancelRequested(now_ms, active.job.id, by or UNSET)]
+
+    def _cancelled_start(self, active: ActiveAttempt, now_ms: Millis) -> list[Event]:
+        by = active.by
         reason = Reason("cancelled", {"by": UserRef(by, active.job.team)} if by else {})
         self._release(active)
         self._registry.close(active.job.id)
@@ -252,7 +285,9 @@ class Attempts:
         self, job_id: JobId, known: Mapping[JobId, Mapping[int, AttemptState]]
     ) -> tuple[ActiveAttempt, AttemptState | None]:
         order, attempt = self._view.orders[job_id], self._registry.attempt(job_id)
-        return ActiveAttempt(order.job, order.slots, attempt), known.get(job_id, {}).get(attempt)
+        active = ActiveAttempt(order.job, order.slots, attempt)
+        self._resume_cancel(active)
+        return active, known.get(job_id, {}).get(attempt)
 
     def _running(
         self, job_id: JobId, known: Mapping[JobId, Mapping[int, AttemptState]]
@@ -272,7 +307,14 @@ class Attempts:
             )
         elif run.stopping:
             active.stop_reason = "preempted" if run.reclaimed is UNSET else "idle"
+        self._resume_cancel(active)
         return active, attempts.get(newest)
+
+    def _resume_cancel(self, active: ActiveAttempt) -> None:
+        """Continue a cancellation that an earlier control plane accepted."""
+        by = self._view.cancel_requests.get(active.job.id)
+        if by is not None:
+            active.by, active.stop_reason = by, "cancelled"
 
     def _hold_devices(self, active: ActiveAttempt, state: AttemptState) -> None:
         active.launched = True
@@ -289,11 +331,16 @@ class Attempts:
     ) -> list[Event]:
         job_id = active.job.id
         if state is None:
+            if active.started_ms is None and active.stop_reason == "cancelled":
+                return self._cancelled_start(active, now_ms)
             if active.started_ms is None:
                 self.launch(active)
                 return []
             reason = Reason("attempt-unknown")
             return self.lost(AttemptLost(now_ms, job_id, active.attempt, reason), now_ms)
+        if state.end is not None and self._saved_at is None and self.awaits_saved(state.end):
+            self.waiting.append(state.end)
+            return []
         if isinstance(state.end, AttemptEnded):
             return self.ended(state.end, now_ms)
         if isinstance(state.end, AttemptLost):
@@ -311,6 +358,7 @@ class Attempts:
         if active is None or active.started_ms is not None or active.quarantine is not None:
             return []
         active.started_ms = now_ms
+        self._registry.note_start(active.job.id, refused=False)
         return [_start_event(active, now_ms)]
 
     def ended(self, observed: AttemptEnded, now_ms: Millis) -> list[Event]:
@@ -323,6 +371,7 @@ class Attempts:
         events: list[Event] = []
         if active.started_ms is None:
             active.started_ms = now_ms
+            self._registry.note_start(active.job.id, refused=False)
             events.append(_start_event(active, now_ms))
         began_ms = active.started_ms
         if (
@@ -354,12 +403,36 @@ class Attempts:
         if active.quarantine is not None:
             return self.quarantine(active.job.id, active.quarantine, now_ms, is_over=True)
         if active.stop_reason in ("cancelled", "idle"):
-            events: list[Event] = (
-                [] if active.started_ms is not None else [_start_event(active, now_ms)]
-            )
-            return [*events, self._end(active, now_ms, "cancelled")]
-        stopped = self._stopped(active, now_ms, "node-lost")
-        return [replace(stopped, failure=loss_of(observed, active.slots))]
+            return self._ended_lost(active, now_ms, "cancelled")
+        if active.stop_reason == "timeout":
+            return self._ended_lost(active, now_ms, "timeout")
+        job_id, node_is_lost = active.job.id, self._is_node_lost(active)
+        saved_ms = None if node_is_lost else self._saved_ms(active, now_ms)
+        failure = loss_of(observed, active.slots, saved_ms, node_is_lost=node_is_lost)
+        if counts_against_job(failure):
+            losses = after_crash(self._view.failure_log.crashes.get(job_id), failure.saved_ms)
+            if not retries_loss(losses, active.attempt):
+                times, cause = losses.count, Causes((observed.reason,))
+                reason = Reason("attempts-lost", {"times": times, "cause": cause})
+                return self._ended_lost(active, now_ms, "failed", replace(failure, reason=reason))
+        return [replace(self._stopped(active, now_ms, "node-lost"), failure=failure)]
+
+    def _is_node_lost(self, active: ActiveAttempt) -> bool:
+        """Return whether an attempt was lost together with one of its nodes."""
+        return active.stop_reason == "node-lost" or any(
+            self._view.states.get(slot.node) == "down" for slot in active.slots
+        )
+
+    def _ended_lost(
+        self,
+        active: ActiveAttempt,
+        now_ms: Millis,
+        status: JobStatus,
+        failure: AttemptFailure | UnsetType = UNSET,
+    ) -> list[Event]:
+        """Return the end of a job with its lost attempt, which counts as started."""
+        started = [] if active.started_ms is not None else [_start_event(active, now_ms)]
+        return [*started, replace(self._end(active, now_ms, status), failure=failure)]
 
     def refused(self, observed: OrderRefused, now_ms: Millis) -> list[Event]:
         """Handle a refused order. A start that can never succeed ends the job."""
@@ -368,7 +441,12 @@ class Attempts:
             return []
         if active.quarantine is not None:
             return self.quarantine(active.job.id, active.quarantine, now_ms, is_over=True)
+        if active.is_resize and active.stop_reason == "cancelled":
+            return [self._end(active, now_ms, "cancelled")]
+        if active.stop_reason == "cancelled":
+            return self._cancelled_start(active, now_ms)
         self._release(active)
+        self._registry.note_start(active.job.id, refused=True)
         if active.is_resize:
             return [self._stopped(active, now_ms, "start-failed")]
         order, failure = StartJob(active.job.id, active.slots), refusal_of(observed, active.slots)
@@ -402,11 +480,12 @@ class Attempts:
         self, active: ActiveAttempt, observed: AttemptEnded, now_ms: Millis
     ) -> JobEnded | JobStopped:
         job_id = active.job.id
-        failure = crash_of(
-            observed, active.slots, self._saved_at(active.job, self._registry.run_spec(job_id))
-        )
+        failure = crash_of(observed, active.slots, self._saved_ms(active, now_ms))
         crashes = after_crash(self._view.failure_log.crashes.get(job_id), failure.saved_ms)
-        if self._registry.may_retry(job_id, crashes):
+        saves = self._registry.run_spec(job_id).checkpoint is not None
+        if retries_crash(crashes, active.attempt, saves=saves):
+            if active.stop_reason == "cancelled":
+                return self._end(active, now_ms, "cancelled")
             return replace(self._stopped(active, now_ms, "crashed"), failure=failure)
         return replace(self._end(active, now_ms, "failed"), failure=failure)
 
@@ -419,11 +498,18 @@ class Attempts:
     def _stopped(self, active: ActiveAttempt, now_ms: Millis, cause: StopCause) -> JobStopped:
         past = self._view.past.get(active.job.id)
         done_ms = Millis(0) if past is None else past.progress_ms
-        saved_ms = self._saved_at(active.job, self._registry.run_spec(active.job.id))
+        saved_ms = self._saved_ms(active, now_ms)
         if saved_ms is not None and active.started_ms is not None and saved_ms > active.started_ms:
             done_ms = Millis(done_ms + saved_ms - active.started_ms)
         self._release(active)
         return JobStopped(now_ms, active.job.id, cause, done_ms)
+
+    def _saved_ms(self, active: ActiveAttempt, now_ms: Millis) -> Millis | None:
+        """Return when a job last saved. The job wrote this, so it is limited to the past."""
+        saved_ms = active.saved_ms
+        if self._saved_at is not None:
+            saved_ms = self._saved_at(active.job, self._registry.run_spec(active.job.id))
+        return None if saved_ms is None else max(Millis(0), min(saved_ms, now_ms))
 
     def _release(self, active: ActiveAttempt) -> None:
         for slot, numbers in zip(active.slots, active.numbers, strict=False):
@@ -437,7 +523,7 @@ class Attempts:
         return active if active is not None and active.attempt == attempt else None
 
 
-def _start_event(active: ActiveAttempt, now_ms: Millis) -> Event:
+def _start_event(active: ActiveAttempt, now_ms: Millis) -> JobStarted | JobResized:
     if active.is_resize:
         return JobResized(now_ms, active.job.id)
     return JobStarted(now_ms, active.job.id)

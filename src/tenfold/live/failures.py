@@ -14,8 +14,11 @@ from tenfold.model.job.failures import AttemptFailure
 from tenfold.model.job.job import Slot
 from tenfold.model.units import Millis
 
-NOT_THE_NODE = ("node-lost", "attempt-unknown", "supervisor-told")
+NOT_THE_NODE = ("node-lost", "attempt-unknown", "supervisor-told", "machine-restarted")
 """Losses that do not implicate the node: it was lost as a whole, or was stopped."""
+NOT_THE_JOB = ("node-lost", "attempt-unknown", "machine-restarted")
+"""Losses that do not count against the job. In all others its supervisor died, or was terminated,
+on a node that went on: a job can do that to itself, and would do it again."""
 NOT_ITS_FAULT = ("earlier-attempt-lives", "node-is-lost", "stale-order")
 """Refusals that do not implicate the node."""
 
@@ -35,10 +38,22 @@ def crash_of(
     )
 
 
-def loss_of(observed: AttemptLost, slots: Sequence[Slot]) -> AttemptFailure:
-    """Return the failure of a lost attempt."""
-    node = UNSET if observed.reason.code in NOT_THE_NODE else _node(slots, None)
-    return AttemptFailure(observed.attempt, "lost", observed.at_ms, node)
+def loss_of(
+    observed: AttemptLost, slots: Sequence[Slot], saved_ms: Millis | None, *, node_is_lost: bool
+) -> AttemptFailure:
+    """Return the failure of a lost attempt; it has a reason if it counts against the job."""
+    code = observed.reason.code
+    node = UNSET if code in NOT_THE_NODE else _node(slots, None)
+    if node_is_lost or code in NOT_THE_JOB:
+        return AttemptFailure(observed.attempt, "lost", observed.at_ms, node)
+    return AttemptFailure(
+        observed.attempt,
+        "lost",
+        observed.at_ms,
+        node,
+        UNSET if saved_ms is None else saved_ms,
+        reason=observed.reason,
+    )
 
 
 def refusal_of(observed: OrderRefused, slots: Sequence[Slot]) -> AttemptFailure | UnsetType:

@@ -10,15 +10,8 @@ from msgspec import Struct
 
 from tenfold.live.keys import RecentKeys
 from tenfold.model.ids import JobId, TeamId
-from tenfold.model.job.failures import Crashes
 from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.job.submission import Admitted, SubmitKey
-from tenfold.model.units import SECOND, Millis
-
-BACK_OFF_MS = 1 * SECOND
-BACK_OFF_MS_MOST = 60 * SECOND
-CRASHES_MOST = 3
-"""Consecutive crashes without a newer checkpoint after which a job fails."""
 
 
 class JobEntry(Struct):
@@ -30,6 +23,8 @@ class JobEntry(Struct):
     team: TeamId = TeamId("")
     event_bytes: int = 0
     """Size of the event that submitted it."""
+    refusals: int = 0
+    """Consecutive starts that were refused. Not in the journal: it only delays the next."""
 
 
 class JobRegistry:
@@ -74,14 +69,14 @@ class JobRegistry:
         """Return the number of the last ordered start."""
         return self._entries[job_id].attempts
 
-    def may_retry(self, job_id: JobId, crashes: Crashes) -> bool:
-        """Return whether a crashed job is started again.
+    def refusals(self, job_id: JobId) -> int:
+        """Return how many starts in a row were refused."""
+        return self._entries[job_id].refusals
 
-        Only jobs with checkpoints are: others would fail the same way from the beginning.
-        """
-        return (
-            self._entries[job_id].run_spec.checkpoint is not None and crashes.count <= CRASHES_MOST
-        )
+    def note_start(self, job_id: JobId, *, refused: bool) -> None:
+        """Record whether a start was refused."""
+        entry = self._entries[job_id]
+        entry.refusals = entry.refusals + 1 if refused else 0
 
     def close(self, job_id: JobId) -> None:
         """Remove a finished job."""
@@ -91,10 +86,3 @@ class JobRegistry:
 
     def _count(self, entry: JobEntry, sign: int) -> None:
         self._bytes[entry.team] = self._bytes.get(entry.team, 0) + sign * entry.event_bytes
-
-
-def back_off_ms(crashes: Crashes | None) -> Millis:
-    """Return the delay of a start: 0 unless the job crashed."""
-    if crashes is None:
-        return Millis(0)
-    return Millis(min(BACK_OFF_MS_MOST, BACK_OFF_MS * 2 ** (crashes.count - 1)))

@@ -13,10 +13,12 @@ from typing import Protocol
 
 from msgspec import UNSET
 
+from tenfold.fleet.retries import back_off_ms
 from tenfold.fleet.view import FleetView
 from tenfold.live.acceptance import NodeRecord, NodeTester, NodeTests, node_test_of
 from tenfold.live.attempts import ActiveAttempt, AheadClock, Attempts, CheckpointTime
 from tenfold.live.blame import CordonRule, FailureCordons, no_cordons
+from tenfold.live.checkpoint_reader import CheckpointReader
 from tenfold.live.executor import (
     AttemptEnded,
     AttemptLost,
@@ -41,7 +43,7 @@ from tenfold.live.inbox import (
     SetNodeState,
     Submit,
 )
-from tenfold.live.job_registry import JobRegistry, back_off_ms
+from tenfold.live.job_registry import JobRegistry
 from tenfold.live.quarantine import Quarantine, is_job_fault
 from tenfold.model.actions import Action, RefuseJob, ReserveStart, ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
@@ -93,11 +95,15 @@ class LiveWorld:
         clock: Clock,
         view: FleetView,
         registry: JobRegistry,
-        saved_at: CheckpointTime,
+        saved_at: CheckpointTime | CheckpointReader,
     ) -> None:
+        """A `saved_at` that is not a reader is called in the loop, so it must not read files."""
         self._executor, self._inbox, self._clock = executor, inbox, clock
         self._view, self._registry = view, registry
-        self._attempts = Attempts(executor, registry, view, saved_at)
+        self._reader = saved_at if isinstance(saved_at, CheckpointReader) else None
+        self._attempts = Attempts(
+            executor, registry, view, None if isinstance(saved_at, CheckpointReader) else saved_at
+        )
         if isinstance(clock, AheadClock):
             self._attempts.clock = clock
         self._quarantine = Quarantine(self._attempts, view)
@@ -107,6 +113,8 @@ class LiveWorld:
         """When to check an attempt: (time, attempt, job)."""
         self._answers: list[tuple[PendingRequest, Answer]] = []
         """Replies to send once the last returned events are on disk."""
+        self._cancels: list[ActiveAttempt] = []
+        """Attempts to stop once the request is on disk: an accepted one survives a kill."""
         self._startup_events: list[Event] | None = self._adopted()
         """Events since the last control plane stopped, until they are returned."""
 
@@ -136,12 +144,21 @@ class LiveWorld:
             self._node_tests.begin(now_ms)
             if until_ms is not None and now_ms >= until_ms:
                 return now_ms, ()
-            wakes = [at for at in (until_ms, self._due[0][0] if self._due else None) if at]
+            due_ms = self._due[0][0] if self._due else None
+            files = [self._inbox.fileno(), self._executor.fileno()]
+            read_ms = None
+            if self._reader is not None:
+                files.append(self._reader.fileno())
+                read_ms = self._reader.next_deadline_ms()
+            wakes = [at for at in (until_ms, due_ms, read_ms) if at]
             timeout_ms = max(1, min(wakes) - now_ms) if wakes else None
-            self._clock.wait((self._inbox.fileno(), self._executor.fileno()), timeout_ms)
+            self._clock.wait(files, timeout_ms)
 
     def recorded(self) -> None:
-        """Reply to requests whose events are on disk."""
+        """Stop what was cancelled and reply to requests: their events are on disk."""
+        cancels, self._cancels = self._cancels, []
+        for active in cancels:
+            self._attempts.stop(active, "cancelled")
         answers, self._answers = self._answers, []
         for pending, answer in answers:
             pending.reply(answer)
@@ -203,8 +220,14 @@ class LiveWorld:
         events += self._quarantine.due(now_ms)
         for pending in self._inbox.drain():
             self._try_request(pending, now_ms, events)
-        for observation in self._executor.observations():
-            events += self._observe(observation, now_ms, events)
+        waiting, self._attempts.waiting = self._attempts.waiting, []
+        for observation in (*waiting, *self._executor.observations()):
+            if not self._asks_when_saved(observation, now_ms):
+                events += self._observe(observation, now_ms, events)
+        if self._reader is not None:
+            for observation, saved_ms in self._reader.answers(now_ms):
+                self._attempts.note_saved(observation, saved_ms)
+                events += self._observe(observation, now_ms, events)
         self._run_due(now_ms, events)
         events += self._cordons.cordons(events, now_ms)
         return events
@@ -293,8 +316,8 @@ class LiveWorld:
         for job_id in job_ids:
             active = self._attempts.get(job_id)
             if active is not None and active.launched:
-                active.by = active.by or by
-                self._attempts.stop(active, "cancelled")
+                events += self._attempts.request_cancel(active, by, now_ms)
+                self._cancels.append(active)
             elif active is not None:
                 events += self._attempts.cancel_delayed(active, by, now_ms)
             elif job_id not in gone and (
@@ -364,6 +387,17 @@ class LiveWorld:
             observation.job_id, now_ms, work, is_over=is_over, made=events
         )
 
+    def _asks_when_saved(self, observation: Observation, now_ms: Millis) -> bool:
+        """Return whether an end waits until it is known when its job last saved."""
+        if self._reader is None or not isinstance(observation, AttemptEnded | AttemptLost):
+            return False
+        active = self._attempts.awaits_saved(observation)
+        if active is None:
+            return False
+        run_spec = self._registry.run_spec(active.job.id)
+        self._reader.ask(observation, active.job, run_spec, now_ms)
+        return True
+
     def _on_observation(self, observation: Observation, now_ms: Millis) -> list[Event]:
         if node_test_of(observation) is not None:
             return self._node_tests.observe(observation, now_ms)
@@ -390,7 +424,9 @@ class LiveWorld:
                 return []
 
     def _launch(self, active: ActiveAttempt, now_ms: Millis) -> None:
-        wait_ms = back_off_ms(self._view.failure_log.crashes.get(active.job.id))
+        crashes = self._view.failure_log.crashes.get(active.job.id)
+        failures = 0 if crashes is None else crashes.count
+        wait_ms = back_off_ms(max(failures, self._registry.refusals(active.job.id)))
         if wait_ms:
             self._schedule(now_ms + wait_ms, active)
         else:

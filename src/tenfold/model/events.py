@@ -154,6 +154,17 @@ class JobHeld(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="Jo
     reason: Reason
 
 
+class JobCancelRequested(
+    Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="JobCancelRequested"
+):
+    """The cancellation of a job with an attempt was accepted; it ends when the attempt has ended."""
+
+    at_ms: Millis
+    job_id: JobId
+    by: str | UnsetType = UNSET
+    """The user who requested it, where known."""
+
+
 class JobResized(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="JobResized"):
     """A running job continues on the slots of its resize."""
 
@@ -208,6 +219,7 @@ Event = (
     | JobStopped
     | JobEnded
     | JobCancelled
+    | JobCancelRequested
     | JobResized
     | JobIdled
     | JobBusy

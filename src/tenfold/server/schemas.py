@@ -4,11 +4,13 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from signal import Signals
 
+from msgspec import UNSET
+
 from tenfold.fleet.fleet import Fleet
 from tenfold.journal.rows import ArraySummary, AttemptRow, JobRow, NodeRow
 from tenfold.model.acceptance import Acceptance, NodeVerdict
 from tenfold.model.api import jobs, nodes, tokens
-from tenfold.model.reason import Reason
+from tenfold.model.reason import Reason, Value
 from tenfold.report.reasons.registry import shown_code
 from tenfold.report.reasons.render import Reader, render
 from tenfold.server.auth.tokens import Token
@@ -44,9 +46,16 @@ def to_job(
         team=row.team,
         state=row.state,
         attempts=tuple(_attempt(one) for one in attempts),
+        attempts_total=row.attempts if _has_more(row, attempts) else UNSET,
+        attempts_next=attempts[0].number if attempts and attempts[0].number > 1 else UNSET,
         reason=_reason(row, attempts, token, snapshot),
         eta=to_eta(eta) or _reserved_start(row, snapshot),
     )
+
+
+def _has_more(row: JobRow, attempts: Sequence[AttemptRow]) -> bool:
+    """Return whether a job has more attempts; a resize in progress has a number and no row yet."""
+    return row.attempts > len(attempts) + 1 or bool(attempts and attempts[0].number > 1)
 
 
 def to_array(base: str, whole: ArraySummary) -> jobs.Job:
@@ -211,13 +220,14 @@ def _recorded(row: JobRow, attempts: Sequence[AttemptRow], token: Token) -> str:
     """Return the reason that the journal has for the state of a job."""
     why = Reason(row.reason, row.fields, row.sentence)
     if why.code == "failed" and "cause" not in why.fields and not why.sentence:
-        return failure_sentence(attempts)
+        return failure_sentence(attempts, why.fields.get("exit_code"))
     return render(why, token.reader, row.team)
 
 
-def failure_sentence(attempts: Sequence[AttemptRow]) -> str:
-    """Return how the last attempt of a failed job ended."""
+def failure_sentence(attempts: Sequence[AttemptRow], exit_code: Value | None = None) -> str:
+    """Return how the last attempt of a failed job ended; `attempts` may be an earlier page."""
     code = attempts[-1].exit_code if attempts else None
+    code = exit_code if isinstance(exit_code, int) else code
     return (
         "the command failed" if code is None else f"the command failed with {exit_code_text(code)}"
     )

@@ -146,12 +146,15 @@ def show_command(
     eta: Annotated[
         bool, Parameter(negative="", help="Also forecast the start time (takes a few seconds)")
     ] = False,
+    attempts: Annotated[
+        int, Parameter(help="Maximum number of attempts to show, latest first (default: 20)")
+    ] = 20,
     as_json: Json = False,
 ) -> None:
-    """Show a job's state, reason and attempts; for an array, a summary."""
+    """Show a job's state, reason and latest attempts; for an array, a summary."""
     from tenfold.cli.job import live as job_live  # noqa: PLC0415
 
-    job_live.show_one(job, eta=eta, as_json=as_json)
+    job_live.show_one(job, attempts=attempts, eta=eta, as_json=as_json)
 
 
 @app.command(name="logs")

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, cast, get_args
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from tenfold.cli.errors import Exit
 from tenfold.cli.job.live_render import (
@@ -138,10 +139,17 @@ def list_jobs(filters: ListFilters, *, as_json: bool) -> None:
     print_json(found) if as_json else show_jobs(found, whole)
 
 
-def show_one(job_id: str, *, eta: bool, as_json: bool) -> None:
-    """Print one job with its attempts."""
+def show_one(job_id: str, *, attempts: int, eta: bool, as_json: bool) -> None:
+    """Print one job with its latest attempts."""
     with Client() as client:
-        job = client.job(job_id, eta=eta)
+        job = client.job(job_id, eta=eta, attempts=max(1, min(attempts, PAGE_MAX)))
+        while len(job.attempts) < attempts and job.attempts_next is not UNSET:
+            left = min(attempts - len(job.attempts), PAGE_MAX)
+            page = client.job(job_id, attempts=left, attempts_before=job.attempts_next)
+            if not page.attempts:
+                break
+            shown = (*page.attempts, *job.attempts)
+            job = replace(job, attempts=shown, attempts_next=page.attempts_next)
     print_json(job) if as_json else show_job(job)
 
 
@@ -159,7 +167,8 @@ def logs(job_id: str, *, follow: bool, member: int, attempt: int | None, tail: i
             _write(iter([text]))
             if tail is None and len(text.encode()) >= TAIL_BYTES:
                 _note(f"showing the last {TAIL_BYTES >> 10} KiB; use --tail for up to 4 MiB")
-        for one in client.job(job_id).attempts[-1 if attempt is None else 0 :]:
+        before = None if attempt is None else attempt + 1
+        for one in client.job(job_id, attempts=1, attempts_before=before).attempts:
             if one.log_bytes_dropped and attempt in (None, one.number):
                 _note(dropped(one.number, one.log_bytes_dropped))
 

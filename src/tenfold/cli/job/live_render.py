@@ -56,7 +56,7 @@ def show_jobs(jobs: Sequence[Job], whole: Job | None = None) -> None:
             job.id,
             job.team,
             job.state,
-            str(len(job.attempts)),
+            str(job.attempt_count),
             _nodes(job.attempts[-1].nodes) if job.attempts else "",
             _because(job),
             *([_clock(job.eta.p50_at) if job.eta is not None else ""] if has_eta else []),
@@ -97,6 +97,8 @@ def show_job(job: Job) -> None:
     if rows:
         columns = [">attempt", "started", "ended", "nodes", ">exit code", "reason"]
         show("", table("", columns, rows))
+    if job.attempt_count > len(job.attempts):
+        show(f"latest {len(job.attempts):,} of {job.attempt_count:,} attempts; see --attempts")
     for one in job.attempts:
         if one.log_bytes_dropped:
             show(f"note: {dropped(one.number, one.log_bytes_dropped)}")

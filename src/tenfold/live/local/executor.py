@@ -33,9 +33,10 @@ from tenfold.live.local.attempt.folder import AttemptFolder, ExecutorDir
 from tenfold.live.local.member.images import runtime_variables
 from tenfold.live.local.member.limits import PIDS_MOST
 from tenfold.live.local.member.team_users import TeamUsers
+from tenfold.live.local.processes import boot
 from tenfold.live.local.spawner.launches import launch_line, user_of, why_refused
 from tenfold.live.local.spawner.link import SpawnerLink
-from tenfold.live.local.spawner.wire import EndLine, NoteLine, ReasonLine, StopLine
+from tenfold.live.local.spawner.wire import EndLine, NoteLine, ReasonLine, StopLine, checked_end
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.reason import Reason, Text
 from tenfold.model.units import Millis
@@ -140,7 +141,9 @@ class LocalExecutor:
             for folder in self.home.unsettled():
                 found += self._unreported(folder)
         for note in notes:
-            found += self._on_note(note)
+            # Without team users a job can write to the pipe of notes. The folders have what is so.
+            with suppress(KeyError, TypeError, ValueError):
+                found += self._on_note(note)
         return found
 
     def attempts(self) -> list[AttemptState]:
@@ -200,7 +203,7 @@ class LocalExecutor:
         if note["saw"] == "started":
             return self._started(folder, at_ms)
         if note["saw"] == "ended" and "end" in note:
-            return self._ended(folder, note["end"])
+            return self._ended(folder, checked_end(dict(note["end"]), now_ms()))
         return self._unreported(folder)
 
     def _lost_nodes(self) -> list[Observation]:
@@ -288,6 +291,8 @@ def state_of(folder: AttemptFolder) -> AttemptState:
 def end_observation(folder: AttemptFolder, end: EndLine) -> AttemptEnded | AttemptLost:
     """Return an end file as an observation."""
     reason = _reason(end["reason"]) if end["reason"] else None
+    if reason is not None and reason.code == "supervisor-told" and _machine_restarted(folder):
+        reason = Reason("machine-restarted")
     at_ms, last_alive_ms = Millis(end["at_ms"]), end.get("died_ms")
     if end["how"] == "lost":
         assert reason is not None, "a lost attempt says why"
@@ -304,6 +309,11 @@ def end_observation(folder: AttemptFolder, end: EndLine) -> AttemptEnded | Attem
         log_bytes_dropped=end["log_bytes_dropped"],
         last_alive_ms=None if last_alive_ms is None else Millis(last_alive_ms),
     )
+
+
+def _machine_restarted(folder: AttemptFolder) -> bool:
+    """Return whether an attempt ran before this machine last started."""
+    return folder.record().get("boot") not in (None, boot())
 
 
 def _reason(reason: ReasonLine) -> Reason:

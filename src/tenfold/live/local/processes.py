@@ -85,6 +85,17 @@ def leads_pid_namespace(pid: int) -> bool:
     return numbers.split()[2:] != [] and numbers.split()[-1] == b"1"
 
 
+def boot() -> str:
+    """Return what identifies the current boot of this machine, or start of this container."""
+    started = ""
+    with suppress(OSError, IndexError), open("/proc/1/stat", "rb") as file:
+        # The first process of a container is new after a restart; the kernel is not.
+        started = file.read().rpartition(b")")[2].split()[19].decode()
+    with suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
+        return f"{file.read().strip()}/{started}"
+    return ""
+
+
 def reap() -> list[tuple[int, int]] | None:
     """Return (pid, status) of exited children; None if there are no children at all."""
     ended: list[tuple[int, int]] = []

@@ -38,6 +38,7 @@ from tenfold.live.local.member.members import (
 from tenfold.live.local.member.user import raise_limits
 from tenfold.live.local.processes import (
     become_subreaper,
+    boot,
     descendants,
     end_descendants,
     kill,
@@ -65,10 +66,11 @@ def supervise(
     """Run an attempt to its end, and then those that come over `channel`, as a fresh fork."""
     become_subreaper()
     signals = _open_signal_pipe()
+    here = boot()
     for _ in range(ATTEMPTS_MOST):
         signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED_SIGNALS)
         os.umask(UMASK_OWN)
-        add_to_record(lock, {"supervisor": os.getpid()})
+        add_to_record(lock, {"supervisor": os.getpid(), "boot": here})
         notes = NoteWriter(folder.home.path, channel)
         end, is_reusable = _supervise_one(folder, lock, limits, notes, signals)
         os.close(lock)

@@ -9,7 +9,11 @@ from tenfold.model.job.job import ENDED, JobState
 from tenfold.model.job.usage import Measure
 
 PAGE_MAX = 1_000
-"""Jobs per page."""
+"""Jobs per page, and attempts per page of one job."""
+ATTEMPTS_SHOWN = 20
+"""Latest attempts of a job that is shown, unless more are requested."""
+ATTEMPTS_LISTED = 5
+"""Latest attempts of each job of a list."""
 Outcome = Literal["starts", "waits", "never"]
 
 
@@ -100,6 +104,7 @@ class Job(Struct, frozen=True, kw_only=True):
     team: str
     state: JobState
     attempts: tuple[Attempt, ...]
+    """The latest attempts, oldest first."""
     reason: Reason
     eta: Eta | None = None
     """When a pending job will start, if requested or reserved."""
@@ -109,11 +114,20 @@ class Job(Struct, frozen=True, kw_only=True):
     """Its usage, if it is running and was sampled; otherwise `UNSET`."""
     idle_since: str | UnsetType | None = UNSET
     """Since when it has hardly used what it holds; otherwise `UNSET`."""
+    attempts_total: int | UnsetType = UNSET
+    """Number of attempts, if `attempts` does not have all of them; otherwise `UNSET`."""
+    attempts_next: int | UnsetType = UNSET
+    """Pass this as `attempts_before` for earlier attempts; `UNSET` if there are none."""
 
     @property
     def is_over(self) -> bool:
         """Whether it has ended and will not run again."""
         return self.state in ENDED
+
+    @property
+    def attempt_count(self) -> int:
+        """The number of its attempts, including those that are not in `attempts`."""
+        return len(self.attempts) if self.attempts_total is UNSET else self.attempts_total
 
     @property
     def exit_code(self) -> int | None:

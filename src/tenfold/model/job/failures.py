@@ -32,7 +32,8 @@ class AttemptFailure(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     message: str | UnsetType = field(default=UNSET, name="said")
     """The same as `reason`, as text, in records from before reasons had fields."""
     reason: Reason | UnsetType = field(default=UNSET, name="why")
-    """What the executor reported; unset where the command just failed."""
+    """What the executor reported; unset where the command just failed, and where an attempt was lost
+    through the fault of its node."""
 
 
 class NodeFailure(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
@@ -51,7 +52,7 @@ class NodeFailure(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
 
 
 class Crashes(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """Consecutive crashes of a job without a new checkpoint in between."""
+    """Consecutive crashes and losses of a job without a new checkpoint in between."""
 
     count: int
     saved_ms: Millis = Millis(0)

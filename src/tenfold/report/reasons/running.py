@@ -40,6 +40,11 @@ ATTEMPTS = {
     "job-not-elastic": Template("{job:job} cannot be resized"),
     "node-down": Template("{node:node} is down"),
     "attempt-unknown": Template("the executor has no record of the attempt"),
+    "attempts-lost": Template(
+        "lost {times} attempts in a row without a new checkpoint: {cause:causes}",
+        plain="its attempts were lost too often",
+    ),
+    "machine-restarted": Template("the machine restarted; the outcome is unknown"),
     "attempt-failed": Template("{job:job}, attempt {attempt} ({how:word})"),
     "image-not-run": Template("{said:text}", plain="the container image did not run"),
     "end-not-written": Template("{said:text}", plain="the end of the attempt was not recorded"),

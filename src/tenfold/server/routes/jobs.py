@@ -11,7 +11,17 @@ from msgspec.structs import replace
 from tenfold.journal import arrays, read
 from tenfold.journal.rows import ArraySummary, JobWithAttempts
 from tenfold.live.inbox import Cancel, Submit
-from tenfold.model.api.jobs import PAGE_MAX, Attempt, Batch, CancelledJob, Job, JobPage, Submitted
+from tenfold.model.api.jobs import (
+    ATTEMPTS_LISTED,
+    ATTEMPTS_SHOWN,
+    PAGE_MAX,
+    Attempt,
+    Batch,
+    CancelledJob,
+    Job,
+    JobPage,
+    Submitted,
+)
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import JobState
 from tenfold.model.job.submission import SubmitKey
@@ -32,8 +42,8 @@ from tenfold.server.usage import with_use
 
 INLINE_BYTES = 8_192
 """Larger bodies are parsed in a thread, so that they do not block other requests."""
-ATTEMPTS_MAX = 20
-"""Latest attempts whose folders are read; a job that is often preempted has many."""
+FOLDERS_MAX = 20
+"""Latest attempts of a page whose folders are read."""
 Text = Annotated[str | None, QueryParameter(max_length=80)]
 Before = Annotated[
     int | None, QueryParameter(ge=0, le=SEQ_MAX, description="`next` of the previous page.")
@@ -48,6 +58,11 @@ OfArray = Annotated[
 InState = Annotated[JobState | None, QueryParameter(name="state")]
 Limit = Annotated[int, QueryParameter(ge=1, le=PAGE_MAX, description="Jobs per page.")]
 Idle = Annotated[bool, QueryParameter(description="Only idle jobs.")]
+Attempts = Annotated[int, QueryParameter(ge=1, le=PAGE_MAX, description="Attempts per page.")]
+AttemptsBefore = Annotated[
+    int | None,
+    QueryParameter(ge=1, le=2**31, description="`attempts_next` of the previous page."),
+]
 Forecast = Annotated[
     bool, QueryParameter(description="Forecast when it will start; may take seconds.")
 ]
@@ -104,7 +119,10 @@ def list_jobs(
     limit: Limit = 100,
     idle: Idle = False,
 ) -> JobPage:
-    """List jobs, newest first; below `operator`, only your team's."""
+    """List jobs, newest first; below `operator`, only your team's.
+
+    Each job has its latest attempts only.
+    """
     seen = visible_team(request.user, team)
     if team not in (None, seen) or "\0" in f"{team}{array}":
         return JobPage(jobs=(), next=None)
@@ -118,7 +136,8 @@ def list_jobs(
         limit=limit,
         within=read.JobFilter(None if since is None else _millis(since), array, idle_ids),
     )
-    attempts = read.attempts_of(control.store, [row.id for row in rows if row.attempts])
+    started = [row.id for row in rows if row.attempts]
+    attempts = read.attempts_of(control.store, started, latest=ATTEMPTS_LISTED)
     has_pending = any(row.state == "pending" for row in rows)
     snapshot = control.follower.snapshot() if has_pending else None
     jobs = tuple(
@@ -135,13 +154,18 @@ def list_jobs(
     operation_id="showJob",
 )
 def show_job(
-    request: AuthedRequest, control: ControlDep, job_id: FromPath[str], eta: Forecast = False
+    request: AuthedRequest,
+    control: ControlDep,
+    job_id: FromPath[str],
+    eta: Forecast = False,
+    attempts: Attempts = ATTEMPTS_SHOWN,
+    attempts_before: AttemptsBefore = None,
 ) -> Job:
-    """Show one job with its attempts, or a summary of an array."""
+    """Show one job with its latest attempts, or a summary of an array."""
     whole = array_of(control, request.user, job_id)
     if whole is not None:
         return to_array(job_id, whole)
-    story = job_of(control, request.user, job_id)
+    story = job_of(control, request.user, job_id, attempts_before, attempts)
     row = story.job
     snapshot = control.follower.snapshot(row.changed_seq) if row.state == "pending" else None
     found = None
@@ -169,9 +193,17 @@ async def cancel_job(
     )
 
 
-def job_of(control: Control, token: Token, job_id: str) -> JobWithAttempts:
+def job_of(
+    control: Control,
+    token: Token,
+    job_id: str,
+    attempts_before: int | None = None,
+    attempts: int = ATTEMPTS_SHOWN,
+) -> JobWithAttempts:
     """Return a job that this token may see; otherwise raise as if it did not exist."""
-    story = read.job(control.store, job_id) if "\0" not in job_id else None
+    story = None
+    if "\0" not in job_id:
+        story = read.job(control.store, job_id, attempts_before, attempts)
     if story is None or not can_see(token, story.job):
         raise no_such_job(job_id)
     return story
@@ -191,7 +223,7 @@ def with_dropped_bytes(job: Job, logs: JobLogs) -> Job:
     This is not in the journal. It is read from the folder of each attempt, so only when a single
     job is shown.
     """
-    older, latest = job.attempts[:-ATTEMPTS_MAX], job.attempts[-ATTEMPTS_MAX:]
+    older, latest = job.attempts[:-FOLDERS_MAX], job.attempts[-FOLDERS_MAX:]
     attempts = [_with_dropped(JobId(job.id), one, logs) for one in latest]
     return replace(job, attempts=(*older, *attempts))
 

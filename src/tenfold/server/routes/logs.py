@@ -61,7 +61,8 @@ async def job_logs(
     can reconnect with `offset` after a broken connection and misses nothing. `Log-Dropped` is the
     number of bytes dropped from the start: only the newest part of a log is kept.
     """
-    story = await to_thread.run_sync(job_of, control, request.user, job_id)
+    before = None if attempt is None else attempt + 1
+    story = await to_thread.run_sync(job_of, control, request.user, job_id, before, 1)
     if follow:
         control.budgets.open_stream(request)
     number = attempt or story.job.attempts
@@ -129,7 +130,7 @@ def _whole(reader: LogReader, first: bytes, bytes_most: int) -> bytes:
 
 
 def _is_over(control: Control, job_id: JobId, attempt: int) -> bool:
-    story = read.job(control.store, job_id)
+    story = read.job(control.store, job_id, attempt + 1, 1)
     if story is None:
         return True
     ends = [one.ended_ms for one in story.attempts if one.number == attempt]

@@ -266,6 +266,7 @@ class Runtime:
             clock=self._clock_from,
             deciders=lambda: [placing_decider(deps.policy)],
             saved_at=deps.saved_at,
+            reads_files=True,
             witnesses=_witnesses,
             judge=cordon_rule_of(deps.blaming),
             node_tester=deps.node_tester,

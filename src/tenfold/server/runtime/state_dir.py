@@ -18,7 +18,7 @@ from typing import cast
 
 import msgspec
 
-from tenfold.checkpoint import CheckpointError, newest
+from tenfold.checkpoint.last_saved import last_saved_ms
 from tenfold.client.endpoint import ADDRESS, Address
 from tenfold.files.records.shadow_log import NAME as SHADOW_LOG
 from tenfold.journal.integrity.head_file import SUFFIX, read_head
@@ -172,13 +172,13 @@ def saved_in(run: Path, users: TeamUsers | None = None) -> CheckpointTime:
         try:
             path = JobFolders(home, cast("LaunchLine", line)).checkpoints
             with reading_as(user), opened(path) as folder:
-                found = newest(folder)
-        except (OSError, CheckpointError):
+                found = last_saved_ms(folder)
+        except OSError:
             return None
         except Exception:
             # The job names the folder and writes what is in it; the loop must not fail on either.
             _LOG.exception("the checkpoints of job `%s` cannot be read", job.id)
             return None
-        return None if found is None or found.at_ms is None else Millis(found.at_ms)
+        return None if found is None else Millis(found)
 
     return saved_at

@@ -22,13 +22,27 @@ import errno
 import fcntl
 import json
 import os
+import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import cast
 
-from tenfold.live.local.spawner.wire import EndLine, LaunchLine, RecordLines, StopLine, parsed
+from tenfold.clock.wall import now_ms
+from tenfold.live.local.spawner.wire import (
+    LINE_BYTES_MOST,
+    EndLine,
+    LaunchLine,
+    RecordLines,
+    StopLine,
+    checked_end,
+    checked_record,
+    parsed,
+)
 
 NAME_BYTES_MOST = 200
+FILE_BYTES_MOST = 1 << 20
+"""Largest end or stop. Without team users a job can write these files, so they may be any size."""
+RECORD_BYTES_MOST = LINE_BYTES_MOST + FILE_BYTES_MOST
 TEAM_USERS = "team-users.json"
 """The users of teams. If it exists, team folders are reachable by their users."""
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.")
@@ -183,11 +197,15 @@ class AttemptFolder:
         machine crash.
         """
         found: dict[str, object] = {}
-        whole, _, _ = _read(f"{self.path}/record").rpartition(b"\n")
+        try:
+            text = _read(f"{self.path}/record", RECORD_BYTES_MOST)
+        except ValueError:
+            return {}
+        whole, _, _ = text.rpartition(b"\n")
         for line in whole.split(b"\n"):
-            with suppress(ValueError):
+            with suppress(ValueError, RecursionError):
                 found.update(parsed(line))
-        return cast(RecordLines, found)
+        return checked_record(found)
 
     def launch(self) -> LaunchLine:
         """Return the launch that was ordered."""
@@ -197,14 +215,20 @@ class AttemptFolder:
         return self._launch
 
     def stop(self) -> StopLine | None:
-        """Return the last stop that was ordered."""
-        text = _read(f"{self.path}/stop.json")
-        return cast(StopLine, parsed(text)) if text else None
+        """Return the last stop that was ordered; a damaged one takes effect at once."""
+        try:
+            text = _read(f"{self.path}/stop.json")
+            return cast(StopLine, parsed(text)) if text else None
+        except (ValueError, RecursionError):
+            return {"grace_ms": 0, "cause": "stopped", "sentence": "it was stopped"}
 
     def end(self) -> EndLine | None:
-        """Return how it ended; the file is never partial."""
-        text = _read(f"{self.path}/end.json")
-        return cast(EndLine, parsed(text)) if text else None
+        """Return how it ended; the file is never partial. A damaged one means that it was lost."""
+        try:
+            text = _read(f"{self.path}/end.json")
+            return checked_end(parsed(text), now_ms()) if text else None
+        except (ValueError, RecursionError):
+            return _damaged_end()
 
     def write_stop(self, stop: StopLine) -> None:
         """Write a stop request before the supervisor is signalled."""
@@ -276,14 +300,40 @@ def _write(path: str, text: str, *, durable: bool = False) -> None:
         os.close(file)
 
 
-def _read(path: str) -> bytes:
+def _damaged_end() -> EndLine:
+    sentence = "the record of its end is damaged, so the result of the job is unknown"
+    return {
+        "at_ms": now_ms(),
+        "started_ms": None,
+        "how": "lost",
+        "exit_code": None,
+        "signal": None,
+        "member": None,
+        "reason": {"code": "supervisor-lost", "sentence": sentence},
+        "log_bytes_dropped": 0,
+    }
+
+
+def _read(path: str, bytes_most: int = FILE_BYTES_MOST) -> bytes:
+    """Return the content of a file, or nothing; raises `ValueError` if it is too large or special.
+
+    Opening a pipe would wait for its other end, and a link may lead to one.
+    """
     try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
     except FileNotFoundError:
         return b""
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            raise ValueError(f"{path} is not a file") from None
+        raise
     try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > bytes_most:
+            raise ValueError(f"{path} is not a small file")
         parts: list[bytes] = []
-        while part := os.read(file, 65_536):
+        while (part := os.read(file, 65_536)) and bytes_most >= 0:
+            bytes_most -= len(part)
             parts.append(part)
         return b"".join(parts)
     finally:

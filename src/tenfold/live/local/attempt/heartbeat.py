@@ -66,6 +66,6 @@ class Heartbeats:
 
 def _changed_ns(path: str) -> int:
     try:
-        return os.stat(path).st_mtime_ns
+        return os.lstat(path).st_mtime_ns
     except OSError:
         return 0

@@ -1,13 +1,14 @@
-"""Remove attempt folders of finished jobs: oldest first, and only settled ones.
+"""Remove old attempt folders: oldest first, and only settled ones.
 
-An attempt is settled once its end is in the journal; until then its folder is the only record.
-Attempts of unfinished jobs stay at any age, because they determine the next attempt number. A
-folder is renamed before it is removed, so no one finds a partial one.
+An attempt is settled once its end is in the journal; until then its folder is the only record. The
+latest attempts of an unfinished job stay at any age, because they determine the next attempt
+number; older ones are removed, since a job may be started any number of times. A folder is renamed
+before it is removed, so no one finds a partial one.
 """
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from msgspec import Struct
@@ -21,11 +22,13 @@ GONE = ".gone"
 
 
 class AttemptRetention(Struct, frozen=True, kw_only=True):
-    """Retention of attempts of finished jobs. Both values are assumptions."""
+    """Retention of attempts. All values are assumptions."""
 
     days: float = 14.0
     gib: float = 20.0
-    """The newest are kept up to this size, even if all are younger than `days`."""
+    """The newest of finished jobs are kept up to this size, even if all are younger than `days`."""
+    attempts: int = 20
+    """The latest of each job that are kept."""
 
 
 class Pruned(Struct, frozen=True, kw_only=True):
@@ -48,22 +51,38 @@ def prune(
     now_ms: int,
     active_jobs: Callable[[], frozenset[str]],
 ) -> Pruned:
-    """Remove attempts that are too old or too large in total, except those of `active_jobs`.
+    """Remove attempts that are too old, too many of one job, or too large in total.
 
-    `active_jobs` is called after the folders are listed, so an unfinished job with a settled
-    attempt is always included.
+    Of `active_jobs` only those are removed that are too many. It is called after the folders are
+    listed, so an unfinished job with a settled attempt is always included.
     """
     found = list(_settled(home))
     stay = active_jobs()
-    found = [one for one in found if one.folder.job not in stay]
+    surplus = _surplus(found, retention.attempts)
     found.sort(key=lambda one: (one.ended_ms, one.folder.job, one.folder.number), reverse=True)
     oldest_ms, left, freed, count = now_ms - retention.days * DAY_MS, 0, 0, 0
     for one in found:
-        if one.ended_ms >= oldest_ms and left + one.size <= retention.gib * GIB:
+        is_surplus = one.folder.path in surplus
+        if one.folder.job in stay and not is_surplus:
+            continue
+        is_recent = one.ended_ms >= oldest_ms and left + one.size <= retention.gib * GIB
+        if is_recent and not is_surplus:
             left += one.size
         elif _remove(one.folder):
             freed, count = freed + one.size, count + 1
     return Pruned(folders=count, bytes_freed=freed, bytes_left=left)
+
+
+def _surplus(found: Sequence[_Settled], most: int) -> set[str]:
+    """Return the attempts that are not among the latest of their job."""
+    by_job: dict[str, list[AttemptFolder]] = {}
+    for one in found:
+        by_job.setdefault(one.folder.job, []).append(one.folder)
+    return {
+        folder.path
+        for folders in by_job.values()
+        for folder in sorted(folders, key=lambda folder: folder.number)[:-most]
+    }
 
 
 def _settled(home: ExecutorDir) -> Iterator[_Settled]:

@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable
 from typing import NoReturn
 
+from tenfold.live.local.spawner.log import log
+
 EXIT_BUG = 70
 LOCK_FILE, LINK_FILE = 3, 4
 """Descriptors of a fork's lock and link; higher ones are closed."""
@@ -28,6 +30,6 @@ def run_forked(kept: list[int], work: Callable[[], None]) -> NoReturn:
     except BaseException:
         import traceback  # noqa: PLC0415 - large, and no supervisor that works needs it
 
-        os.write(2, traceback.format_exc().encode())
+        log(traceback.format_exc())
     finally:
         os._exit(status)

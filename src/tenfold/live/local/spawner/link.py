@@ -9,11 +9,20 @@ import select
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from typing import cast
 
 from tenfold.live.local.attempt.folder import ExecutorDir
 from tenfold.live.local.spawner.clients import SOCKET
-from tenfold.live.local.spawner.wire import PROTOCOL, NoteLine, OrderLine, line, parsed
+from tenfold.live.local.spawner.log import open_log
+from tenfold.live.local.spawner.wire import (
+    LINE_BYTES_MOST,
+    PROTOCOL,
+    NoteLine,
+    OrderLine,
+    line,
+    parsed,
+)
 from tenfold.model.errors import Unreachable
 
 ANSWER_S_MOST = 30.0
@@ -144,11 +153,7 @@ class SpawnerLink:
         if self._process is not None:
             self._process.poll()
         ready, held = os.pipe2(os.O_CLOEXEC)
-        log = os.open(
-            f"{self._home.path}/spawner.log",
-            os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC,
-            0o600,
-        )
+        log = open_log(self._home.path)
         kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
         try:
             self._process = subprocess.Popen(
@@ -181,7 +186,15 @@ class SpawnerLink:
                 self._drop()
                 break
             *lines, self._partial = (self._partial + text).split(b"\n")
-            notes += [cast(NoteLine, parsed(one)) for one in lines]
+            if len(self._partial) > LINE_BYTES_MOST:
+                self._drop()
+                break
+            for one in lines:
+                # A line that is no note is none of the spawner's.
+                with suppress(ValueError, RecursionError):
+                    note = parsed(one)
+                    if isinstance(note.get("saw"), str) and isinstance(note.get("at_ms"), int):
+                        notes.append(cast(NoteLine, note))
         return notes
 
     def _send(self) -> None:

@@ -14,8 +14,9 @@ from tenfold.live.local.attempt.environment import attempt_mark
 from tenfold.live.local.attempt.folder import AttemptFolder, add_to_record
 from tenfold.live.local.member.containers import remove_containers
 from tenfold.live.local.member.limits import ResourceLimits
-from tenfold.live.local.processes import kill, processes_with_mark
+from tenfold.live.local.processes import boot, kill, processes_with_mark
 from tenfold.live.local.spawner.notes import NoteWriter
+from tenfold.live.local.spawner.wire import ReasonLine
 
 LOOK_AGAIN_S = 0.01
 LOOK_AGAIN_S_MOST = 1.0
@@ -23,6 +24,7 @@ LOOK_AGAIN_S_MOST = 1.0
 
 def reap_orphan(folder: AttemptFolder, lock: int, limits: ResourceLimits) -> None:
     """Record a lost attempt once none of its processes is alive. The caller is a fresh fork."""
+    ran_on = folder.record().get("boot")
     with suppress(OSError):
         add_to_record(lock, {"supervisor": os.getpid()})
     group = limits.group(os.path.basename(folder.marker))
@@ -37,11 +39,17 @@ def reap_orphan(folder: AttemptFolder, lock: int, limits: ResourceLimits) -> Non
     if "launch" in record:
         remove_containers(record["launch"], folder.path)
     started = record.get("started")
-    sentence = "the supervisor died, so the result of the job is unknown"
+    reason: ReasonLine = {
+        "code": "supervisor-lost",
+        "sentence": "the supervisor died, so the result of the job is unknown",
+    }
+    if ran_on is not None and ran_on != boot():
+        sentence = "the machine restarted, so the result of the job is unknown"
+        reason = {"code": "machine-restarted", "sentence": sentence}
     end = end_line(
         "lost",
         started_ms=started["at_ms"] if started else None,
-        reason={"code": "supervisor-lost", "sentence": sentence},
+        reason=reason,
     )
     write_end(folder, end, NoteWriter(folder.home.path))
     group.remove()

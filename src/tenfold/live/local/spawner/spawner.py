@@ -28,6 +28,8 @@ from tenfold.live.local.processes import become_subreaper, children, kill, reap
 from tenfold.live.local.spawner.clients import SOCKET, Clients
 from tenfold.live.local.spawner.forked import LINK_FILE, LOCK_FILE, run_forked
 from tenfold.live.local.spawner.handover import ATTEMPT_OVER, BYTES_MOST, SpawnerChannel, open_link
+from tenfold.live.local.spawner.log import limit_log, log
+from tenfold.live.local.spawner.notes import BYTES_MOST as NOTE_BYTES_MOST
 from tenfold.live.local.spawner.notes import open_notes
 from tenfold.live.local.spawner.orders import refusal_of_start, refused
 from tenfold.live.local.spawner.orphan_reaper import reap_orphan
@@ -116,6 +118,7 @@ class _Spawner:
                 self._watch_or_reap(folder)
             self._clients.flush()
             self._pool.release_expired(time.monotonic())
+            limit_log(self._home.path)
         if all(watched.is_over for watched in self._watched.values()):
             self._limits.leave()
         os.unlink(SOCKET)
@@ -145,7 +148,7 @@ class _Spawner:
             known = self._carry_out(order)
         except Exception as error:
             # Every job depends on this process: no order may end it.
-            os.write(2, f"order failed: {error!r}\n".encode(errors="replace"))
+            log(f"order failed: {error!r}")
             self._refuse_failed(text, error)
             return
         ack: NoteLine = {"saw": "taken", "at_ms": now_ms(), "order": order["order"]}
@@ -355,7 +358,9 @@ class _Spawner:
 
     def _pass_on_notes(self) -> None:
         text = self._partial + _drain(self._notes)
-        *lines, self._partial = text.split(b"\n")
+        *lines, partial = text.split(b"\n")
+        # A line is written whole. What is longer was not written by a supervisor.
+        self._partial = partial if len(partial) <= NOTE_BYTES_MOST else b""
         for one in lines:
             self._clients.broadcast_line(one + b"\n")
 

@@ -9,6 +9,8 @@ from typing import Any, Literal, NotRequired, TypedDict, cast
 
 PROTOCOL = 2
 """Version 1 had no team users: it would have run their jobs as root."""
+NUMBER_MOST = 1 << 53
+"""Larger numbers in files of an attempt are damage."""
 LINE_BYTES_MOST = 4 * 1024 * 1024
 """Longer orders are rejected: no environment is this large."""
 
@@ -84,6 +86,8 @@ class RecordLines(TypedDict):
 
     launch: NotRequired[LaunchLine]
     supervisor: NotRequired[int]
+    boot: NotRequired[str]
+    """The boot of the machine on which the first supervisor ran."""
     started: NotRequired[StartedLine]
 
 
@@ -163,6 +167,72 @@ class NoteLine(TypedDict):
     end: NotRequired[EndLine]
     reason: NotRequired[ReasonLine]
     node: NotRequired[str]
+
+
+HOW = ("exited", "stopped", "silent", "out-of-memory", "start-failed", "lost")
+"""How an attempt can end."""
+
+
+def checked_end(value: dict[str, Any], now_ms: int) -> EndLine:
+    """Return an end with its times limited to the past; raises `ValueError` if it is damaged."""
+    numbers = ("at_ms", "started_ms", "exit_code", "signal", "member", "log_bytes_dropped")
+    how, reason = value.get("how"), value.get("reason")
+    if (
+        how not in HOW
+        or not all(name in value and _is_small(value[name]) for name in numbers)
+        or not _is_small(value.get("died_ms"))
+        or None in (value["at_ms"], value["log_bytes_dropped"])
+        or not (_is_reason(reason) or (reason is None and how != "lost"))
+    ):
+        raise ValueError("not an end")
+    value["reason"] = reason
+    for name in ("at_ms", "started_ms", "died_ms"):
+        if value.get(name) is not None:
+            value[name] = max(0, min(value[name], now_ms))
+    return cast(EndLine, value)
+
+
+def checked_record(value: dict[str, Any]) -> RecordLines:
+    """Return a record without the lines that are damaged."""
+    launch, started = value.get("launch"), value.get("started")
+    if launch is not None and not _is_launch(launch):
+        del value["launch"]
+    if started is not None and not (isinstance(started, dict) and _is_count(started.get("at_ms"))):
+        del value["started"]
+    if not _is_count(value.get("supervisor", 0)):
+        del value["supervisor"]
+    return cast(RecordLines, value)
+
+
+def _is_launch(value: object) -> bool:
+    if not isinstance(value, dict):
+        return False
+    launch = cast("dict[str, Any]", value)
+    members = launch.get("members")
+    return (
+        launch.keys() >= LaunchLine.__required_keys__
+        and isinstance(members, list)
+        and all(
+            isinstance(one, dict) and one.keys() >= MemberLine.__required_keys__
+            for one in cast("list[object]", members)
+        )
+    )
+
+
+def _is_reason(value: object) -> bool:
+    if not isinstance(value, dict):
+        return False
+    reason = cast("dict[str, Any]", value)
+    return isinstance(reason.get("code"), str) and isinstance(reason.get("sentence"), str)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and _is_small(value)
+
+
+def _is_small(value: object) -> bool:
+    """Return whether a value is missing, or a number that fits in every database."""
+    return value is None or (isinstance(value, int) and 0 <= value < NUMBER_MOST)
 
 
 def line(message: OrderLine | NoteLine) -> bytes:
