@@ -113,15 +113,12 @@ class Ledger:
             self._expect(event.job_id, "refused", event).is_at = "over"
         elif isinstance(event, JobCancelled):
             self._expect(event.job_id, "waiting", event).is_at = "over"
-        elif isinstance(event, JobCancelRequested):
-            held = self._stories.get(event.job_id)
-            has_attempt = held is not None and held.is_at in ("ordered", "running")
-            hold("facts-follow-orders", has_attempt, f"{event} without an attempt")
         elif isinstance(event, JobResized):
             self._resized(event)
         elif isinstance(event, JobIdled | JobBusy | JobHeld):
             self._used(event)
         else:
+            assert not isinstance(event, JobCancelRequested), "only live jobs are cancelled so"
             name = event.node.id if isinstance(event, NodeJoined) else event.node_id
             self._is_lost[name] = isinstance(event, NodeLost)
 

@@ -157,7 +157,7 @@ class JobHeld(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="Jo
 class JobCancelRequested(
     Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="JobCancelRequested"
 ):
-    """The cancellation of a job with an attempt was accepted; it ends when the attempt has ended."""
+    """The cancellation of a job with an attempt was accepted; the attempt is being stopped."""
 
     at_ms: Millis
     job_id: JobId

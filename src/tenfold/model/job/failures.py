@@ -32,8 +32,7 @@ class AttemptFailure(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     message: str | UnsetType = field(default=UNSET, name="said")
     """The same as `reason`, as text, in records from before reasons had fields."""
     reason: Reason | UnsetType = field(default=UNSET, name="why")
-    """What the executor reported; unset where the command just failed, and where an attempt was lost
-    through the fault of its node."""
+    """What the executor reported; unset where the command just failed, or the node was lost."""
 
 
 class NodeFailure(Struct, frozen=True, forbid_unknown_fields=True, gc=False):

@@ -45,6 +45,7 @@ FILE_BYTES_MOST = 1 << 20
 RECORD_BYTES_MOST = LINE_BYTES_MOST + FILE_BYTES_MOST
 TEAM_USERS = "team-users.json"
 """The users of teams. If it exists, team folders are reachable by their users."""
+_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.")
 
 
@@ -95,7 +96,7 @@ class ExecutorDir:
         """Return the attempts of a job that have a folder, in order."""
         try:
             names = os.listdir(f"{self.path}/attempts/{file_name(job)}")
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return []
         return sorted(int(name) for name in names if name.isdecimal())
 
@@ -178,8 +179,8 @@ class AttemptFolder:
     def is_locked(self) -> bool:
         """Return whether a supervisor is alive."""
         try:
-            lock = os.open(f"{self.path}/record", os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
+            lock = os.open(f"{self.path}/record", _READ)
+        except (FileNotFoundError, NotADirectoryError):
             return False
         try:
             # Shared, so that two concurrent checks do not take each other for a supervisor.
@@ -320,8 +321,8 @@ def _read(path: str, bytes_most: int = FILE_BYTES_MOST) -> bytes:
     Opening a pipe would wait for its other end, and a link may lead to one.
     """
     try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
-    except FileNotFoundError:
+        file = os.open(path, _READ)
+    except (FileNotFoundError, NotADirectoryError):
         return b""
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):
