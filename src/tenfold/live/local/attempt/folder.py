@@ -45,6 +45,7 @@ FILE_BYTES_MOST = 1 << 20
 RECORD_BYTES_MOST = LINE_BYTES_MOST + FILE_BYTES_MOST
 TEAM_USERS = "team-users.json"
 """The users of teams. If it exists, team folders are reachable by their users."""
+_MISSING, _SPECIAL = (errno.ENOENT, errno.ENOTDIR), (errno.ELOOP, errno.ENXIO)
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.")
 
@@ -180,8 +181,10 @@ class AttemptFolder:
         """Return whether a supervisor is alive."""
         try:
             lock = os.open(f"{self.path}/record", _READ)
-        except (FileNotFoundError, NotADirectoryError):
-            return False
+        except OSError as error:
+            if error.errno in (*_MISSING, *_SPECIAL):
+                return False
+            raise
         try:
             # Shared, so that two concurrent checks do not take each other for a supervisor.
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -322,10 +325,10 @@ def _read(path: str, bytes_most: int = FILE_BYTES_MOST) -> bytes:
     """
     try:
         file = os.open(path, _READ)
-    except (FileNotFoundError, NotADirectoryError):
-        return b""
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENXIO):
+        if error.errno in _MISSING:
+            return b""
+        if error.errno in _SPECIAL:
             raise ValueError(f"{path} is not a file") from None
         raise
     try:
