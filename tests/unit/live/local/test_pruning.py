@@ -117,3 +117,12 @@ def test_days_and_sizes_below_nothing_are_refused(kept: AttemptRetention, tmp_pa
     with pytest.raises(InputError) as refused:
         check(Settings(state_dir=tmp_path, kept=kept))
     assert refused.value.code == "wrong-value"
+
+
+def test_only_the_latest_attempts_of_a_job_stay_even_if_it_is_not_over(home: ExecutorDir):
+    for number in range(1, 31):
+        attempt(home, "often", number, days=0)
+    assert pruned(home, AttemptRetention(), "often") == 10
+    assert home.numbers("often") == list(range(11, 31))
+    assert pruned(home, AttemptRetention(attempts=1)) == 19
+    assert home.numbers("often") == [30]
