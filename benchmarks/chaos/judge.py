@@ -21,7 +21,7 @@ from tenfold.journal.store import open_store
 from tenfold.model.api.jobs import PAGE_MAX
 from tenfold.model.events import Event, JobCancelled, JobEnded, JobRefused, JobSubmitted
 
-LOST = "node-lost"
+LOST = ("node-lost", "supervisor-lost", "supervisor-told")
 """How the journal says that nobody saw an attempt end."""
 
 
@@ -124,7 +124,7 @@ def _runs(ruling: Ruling, past: History, told: Told) -> None:
 def _blame(ruling: Ruling, past: History, told: Told, victims: Victims, people: People) -> None:
     """Only those whose own processes were killed may lose anything."""
     begun = {(run.job, run.attempt) for run in told.runs}
-    lost = {(row.job_id, row.number) for row in _attempts(past) if row.reason == LOST}
+    lost = {(row.job_id, row.number) for row in _attempts(past) if row.reason in LOST}
     ruling.hold(
         "lost, and its supervisor was not killed",
         (f"{job} {number}" for job, number in sorted((lost & begun) - victims.supervisors)),

@@ -5,7 +5,7 @@ happens, its clock jumps to that moment. Processes take the time that they take.
 """
 
 import select
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Condition, Thread
@@ -21,7 +21,7 @@ from tenfold.live.local.executor import LocalExecutor
 from tenfold.model.events import Event, JobEnded, JobRefused
 from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId, PoolId, SiteId, TeamId
-from tenfold.model.job.job import shape_of
+from tenfold.model.job.job import Job, shape_of
 from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.job.submission import Submission
 from tenfold.model.policy.policy import Policy
@@ -73,7 +73,7 @@ class HurriedLoop:
                 executor=lambda: LocalExecutor(str(self.run)),
                 clock=HurriedClock,
                 deciders=lambda: [placing_decider(Policy(name="fifo"))],
-                saved_at=saved_at or (lambda job, run_spec: None),
+                saved_at=saved_at or _never_saved,
                 reads_files=saved_at is not None,
             ),
             self.inbox,
@@ -119,8 +119,14 @@ class HurriedLoop:
             self._news.notify_all()
 
 
+def _never_saved(job: Job, run_spec: RunSpec) -> Millis | None:
+    return None
+
+
 @contextmanager
-def hurried_loop(folder: Path, saved_at: CheckpointTime | None = None) -> Iterator[HurriedLoop]:
+def hurried_loop(
+    folder: Path, saved_at: CheckpointTime | None = None
+) -> Generator[HurriedLoop, None, None]:
     """A loop with one node; nothing of it is left afterwards."""
     made = HurriedLoop(folder, saved_at)
     made.inbox.put(JoinNodes((NODE,)), lambda _: None)

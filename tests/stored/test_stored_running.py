@@ -131,7 +131,7 @@ def test_jobs_of_an_older_control_plane_are_adopted_and_come_to_their_ends(folde
         # It ended, and one was lost, while nobody looked.
         assert client.wait("ends-4", timeout_s=HANG_S).state == "succeeded"
         assert client.logs("ends-4") == "begun\ngo\n"
-        until(lambda: client.job("lost-3").attempts[0].reason == "node-lost")
+        until(lambda: client.job("lost-3").attempts[0].reason == "supervisor-lost")
         client.cancel("lost-3")
         # A stop that this code orders is understood by the supervisor of before.
         client.cancel("stays-2")

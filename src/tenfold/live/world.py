@@ -158,7 +158,9 @@ class LiveWorld:
         """Stop what was cancelled and reply to requests: their events are on disk."""
         cancels, self._cancels = self._cancels, []
         for active in cancels:
-            self._attempts.stop(active, "cancelled")
+            # It may have ended in the same moment.
+            if self._attempts.get(active.job.id) is active:
+                self._attempts.stop(active, "cancelled")
         answers, self._answers = self._answers, []
         for pending, answer in answers:
             pending.reply(answer)

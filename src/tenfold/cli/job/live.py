@@ -142,10 +142,10 @@ def list_jobs(filters: ListFilters, *, as_json: bool) -> None:
 def show_one(job_id: str, *, attempts: int, eta: bool, as_json: bool) -> None:
     """Print one job with its latest attempts."""
     with Client() as client:
-        job = client.job(job_id, eta=eta, attempts=max(1, min(attempts, PAGE_MAX)))
+        job: Job = client.job(job_id, eta=eta, attempts=max(1, min(attempts, PAGE_MAX)))
         while len(job.attempts) < attempts and job.attempts_next is not UNSET:
             left = min(attempts - len(job.attempts), PAGE_MAX)
-            page = client.job(job_id, attempts=left, attempts_before=job.attempts_next)
+            page: Job = client.job(job_id, attempts=left, attempts_before=job.attempts_next)
             if not page.attempts:
                 break
             shown = (*page.attempts, *job.attempts)

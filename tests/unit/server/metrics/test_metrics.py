@@ -47,7 +47,7 @@ def test_detection_and_recovery_are_timed(member: Client, processes: FakeProcess
     lost = Reason("supervisor-lost", sentence="it was killed")
     processes.see(AttemptLost(Millis(now_ms()), JobId(made), 1, lost))
     told = job_when(member, made, "running", attempts=2)
-    assert told["attempts"][0]["reason"] == "node-lost"
+    assert told["attempts"][0]["reason"] == "supervisor-lost"
     found = scraped(member)
     assert found["tenfold_failure_detection_seconds_count"] == 1
     assert found["tenfold_failure_recovery_seconds_count"] == 1

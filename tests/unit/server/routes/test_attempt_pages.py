@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Generator
 from pathlib import Path
+from typing import cast
 
 import pytest
 from litestar import Litestar
@@ -77,9 +78,7 @@ def show(client: TestClient[Litestar]) -> Callable[[str], dict[str, object]]:
 
 
 def numbers(told: dict[str, object]) -> list[int]:
-    attempts = told["attempts"]
-    assert isinstance(attempts, list)
-    return [one["number"] for one in attempts]
+    return [one["number"] for one in cast("list[dict[str, int]]", told["attempts"])]
 
 
 def test_a_job_is_shown_with_its_latest_attempts(show: Callable[[str], dict[str, object]]):

@@ -197,7 +197,7 @@ def checked_record(value: dict[str, Any]) -> RecordLines:
     launch, started = value.get("launch"), value.get("started")
     if launch is not None and not _is_launch(launch):
         del value["launch"]
-    if started is not None and not (isinstance(started, dict) and _is_count(started.get("at_ms"))):
+    if started is not None and not _is_started(started):
         del value["started"]
     if not _is_count(value.get("supervisor", 0)):
         del value["supervisor"]
@@ -217,6 +217,10 @@ def _is_launch(value: object) -> bool:
             for one in cast("list[object]", members)
         )
     )
+
+
+def _is_started(value: object) -> bool:
+    return isinstance(value, dict) and _is_count(cast("dict[str, Any]", value).get("at_ms"))
 
 
 def _is_reason(value: object) -> bool:
