@@ -111,7 +111,8 @@ def _value(loader: yaml.SafeLoader, node: yaml.Node) -> object:
         return text
     try:
         return cast(object, loader.construct_object(node))
-    except ValueError:
+    except (ValueError, LookupError, AttributeError):
+        # A tag that its text does not suit, such as `!!int` before nothing.
         return text
 
 
