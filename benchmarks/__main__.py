@@ -11,6 +11,7 @@ from benchmarks import (
     control,
     eta,
     failures,
+    fairness,
     fleet_size,
     govern,
     governance,
@@ -57,6 +58,7 @@ BENCHMARKS: dict[str, Callable[[dict[str, float]], list[Verdict]]] = {
     "grow-published": grow_published.run,
     "checkpoint": checkpoint_crashes.run,
     "control": control.run,
+    "fairness": fairness.run,
 }
 
 
