@@ -6,11 +6,11 @@ from typing import Annotated, get_args
 
 from cyclopts import App, Parameter, validators
 from msgspec.structs import replace
-from rich.text import Text
 
 from tenfold.cli.arguments import Facts, Json
 from tenfold.cli.options import options_from
-from tenfold.cli.output import print_json, show, table
+from tenfold.cli.output import print_json, prompt, show, table
+from tenfold.cli.screen import Text
 from tenfold.compose.fleet import OpenFleet, open_fleet
 from tenfold.model.errors import InputError
 from tenfold.study.advise.advise import Advice, AdviseQuestion, advise, answers_to
@@ -97,9 +97,7 @@ def ask_at_prompt(name: str) -> str | bool:
     """
     text, choices = PROMPTS[name]
     while True:
-        sys.stderr.write(f"{text} [{'/'.join(choices)}] ")
-        sys.stderr.flush()
-        line = sys.stdin.readline()
+        line = prompt(f"{text} [{'/'.join(choices)}] ")
         if not line:
             raise InputError(
                 "answers-missing", f"no answer to: {text}", f"set `--{name.replace('_', '-')}`"

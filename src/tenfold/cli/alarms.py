@@ -1,6 +1,5 @@
 """`tenfold alarms`: Prometheus alerting rules for the control plane."""
 
-import sys
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
@@ -8,7 +7,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from tenfold.cli.arguments import Force
-from tenfold.cli.output import print_json
+from tenfold.cli.output import print_file, print_json, print_note
 from tenfold.model.errors import InputError
 from tenfold.report.alarm_rules import Thresholds, alarms, rules_text
 
@@ -122,12 +121,12 @@ def rules_command(
         return
     text = rules_text(thresholds)
     if out is None:
-        sys.stdout.write(text)
+        print_file(text)
         return
     from tenfold.files.core.write import write_new_file  # noqa: PLC0415
 
     write_new_file(out, text, force=force)
-    sys.stderr.write(f"note: wrote the alarms to {out}\n")
+    print_note(f"wrote the alarms to {out}")
 
 
 def _budget(text: str) -> tuple[str, float]:

@@ -2,11 +2,11 @@
 
 import json
 import re
-import sys
 import traceback
 
 from cyclopts import CycloptsError
 
+from tenfold.cli.output import complain, complain_lines
 from tenfold.compose.settings import debug
 from tenfold.model.errors import InvalidFile, TenfoldError
 
@@ -77,7 +77,7 @@ def report_usage(error: CycloptsError, as_json: bool) -> None:
 def report_bug(error: Exception, as_json: bool) -> None:
     """Print an unexpected exception as a bug, with how to report it."""
     if debug():
-        traceback.print_exception(error)
+        complain_lines("".join(traceback.format_exception(error)))
     message = f"internal error (this is a bug in tenfold): {type(error).__name__}: {error}"
     hint = "run it again with `TENFOLD_DEBUG=1` and report the output"
     if as_json:
@@ -87,10 +87,10 @@ def report_bug(error: Exception, as_json: bool) -> None:
 
 
 def _write(message: str, hint: str) -> None:
-    sys.stderr.write(f"{message}\n")
+    complain(f"{message}")
     if hint:
-        sys.stderr.write(f"hint: {hint}\n")
+        complain(f"hint: {hint}")
 
 
 def _write_json(**error: str | int | None) -> None:
-    sys.stderr.write(json.dumps({"error": error}) + "\n")
+    complain(json.dumps({"error": error}))

@@ -14,6 +14,7 @@ from cyclopts import App, CycloptsError
 from tenfold import __version__
 from tenfold.cli.errors import Exit, report_bug, report_error, report_usage
 from tenfold.cli.help_format import HelpFormat
+from tenfold.cli.output import complain
 from tenfold.cli.process_exit import exit_process
 from tenfold.model.errors import InputError, TenfoldError
 
@@ -121,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     as_json = "--json" in words
     _replace_unencodable()
     if not __debug__:
-        sys.stderr.write("error: tenfold needs assertions; run Python without -O\n")
+        complain("error: tenfold needs assertions; run Python without -O")
         return EXIT_USAGE
     try:
         status = app(words, exit_on_error=False, print_error=False, result_action="return_value")

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from tenfold.cli.screen import ScreenConsole
 from tenfold.engine.loop import Decider
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.decision import Decision
@@ -18,7 +18,7 @@ CYCLES = 2_048
 @contextmanager
 def progress(what: str, total: int) -> Generator[Callable[[int], None]]:
     """Yield a function that sets the number of completed items."""
-    console = Console(stderr=True)
+    console = ScreenConsole(stderr=True)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

@@ -1,13 +1,12 @@
 """`tenfold token`: create, list and revoke API tokens."""
 
-import sys
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
 from tenfold.cli.arguments import Json
 from tenfold.cli.job.live_render import show_tokens
-from tenfold.cli.output import print_json, show
+from tenfold.cli.output import complain, print_json, show
 from tenfold.client.client import Client
 from tenfold.model.api.tokens import DAYS, RoleName
 
@@ -38,7 +37,7 @@ def create_command(
     until = (record.expires_at or "")[:10]
     summary = f"role {record.role}, team `{record.team}`, expires {until}, id {record.id}"
     # Only the token goes to standard output, so that scripts can read it into a variable.
-    sys.stderr.write(f"{summary}; the token is shown only once\n")
+    complain(f"{summary}; the token is shown only once")
     show(made.token)
 
 

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
-from rich.text import Text
 
 from tenfold.cli.output import show, table
+from tenfold.cli.screen import Text
 from tenfold.decide.detect.ranks import median, noise
 from tenfold.decide.detect.verdict import AlarmRule, Comparison
 from tenfold.files.measured.baselines import BaselineStore

@@ -6,11 +6,11 @@ from typing import Annotated
 
 from cyclopts import Parameter, validators
 from msgspec.structs import replace
-from rich.text import Text
 
 from tenfold.cli.arguments import Json
 from tenfold.cli.options import options_from
 from tenfold.cli.output import print_json, show, table
+from tenfold.cli.screen import Text
 from tenfold.files.core.json_lines import read_json_lines
 from tenfold.files.traces.prefix_trace import BLOCK_TOKENS, PrefixRow
 from tenfold.model.errors import InputError

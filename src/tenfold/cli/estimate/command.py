@@ -13,6 +13,7 @@ from tenfold.cli.errors import Exit
 from tenfold.cli.estimate.cache import cache_command
 from tenfold.cli.estimate.federated import federated_command
 from tenfold.cli.estimate.money import month_command, own_command
+from tenfold.cli.output import print_json_line
 from tenfold.compose.fleet import load_facts
 from tenfold.files.core.document import decode
 from tenfold.files.core.json_lines import parse_json_lines, read_json_lines
@@ -93,5 +94,5 @@ def _read(path: Path, row_type: type[R]) -> list[R]:
 def _write(answers: Sequence[TrainEstimate | ServeEstimate | NoEstimate]) -> None:
     encode = msgspec.json.Encoder().encode
     for answer in answers:
-        sys.stdout.write(encode(answer).decode() + "\n")
+        print_json_line(encode(answer))
     raise Exit(1 if any(isinstance(answer, NoEstimate) for answer in answers) else 0)

@@ -1,9 +1,9 @@
 """A federated estimate as tables and as JSON."""
 
 import msgspec
-from rich.text import Text
 
 from tenfold.cli.output import show, table
+from tenfold.cli.screen import Text
 from tenfold.physics.federated import Round, RoundTime
 from tenfold.physics.federated_levers import Lever, Levers
 from tenfold.report.figures import rate_bytes, share

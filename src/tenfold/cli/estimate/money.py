@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter, validators
-from rich.text import Text
 
 from tenfold.cli.arguments import Facts, Json
 from tenfold.cli.options import options_from
 from tenfold.cli.output import print_json, show, table
 from tenfold.cli.quantities import parse_number
+from tenfold.cli.screen import Text
 from tenfold.model.errors import InputError
 from tenfold.report.figures import share
 from tenfold.study.estimate.money import (

@@ -1,13 +1,12 @@
 """`tenfold facts prices`: median prices from a catalogue of cloud offers."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from tenfold.cli.arguments import Force, Json
-from tenfold.cli.output import print_json, show, table
+from tenfold.cli.output import print_json, print_note, show, table
 from tenfold.compose.fleet import load_facts
 from tenfold.files.core.write import write_new_file
 from tenfold.files.prices.skypilot import read_price_catalogue
@@ -43,13 +42,13 @@ def prices_command(
     if as_json:
         print_json({"prices": facts, "notes": notes})
         return
-    sys.stderr.write(f"note: {notes.offers_used:,} of {notes.offers_read:,} offers used\n")
+    print_note(f"{notes.offers_used:,} of {notes.offers_read:,} offers used")
     for rule, dropped in notes.dropped.items():
         if dropped:
-            sys.stderr.write(f"note: {count(dropped, 'offer')} dropped by rule `{rule}`\n")
+            print_note(f"{count(dropped, 'offer')} dropped by rule `{rule}`")
     if notes.unresolved:
         names = ", ".join(notes.unresolved)
-        sys.stderr.write(f"note: no accelerator fact for {names}\n")
+        print_note(f"no accelerator fact for {names}")
     rows = [
         [
             fact.accelerator,

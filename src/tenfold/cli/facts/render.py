@@ -6,9 +6,9 @@ from functools import singledispatch
 import msgspec
 from rich.console import Group
 from rich.table import Table
-from rich.text import Text
 
 from tenfold.cli.output import table
+from tenfold.cli.screen import Text
 from tenfold.model.facts.fact import Fact
 from tenfold.model.facts.profiles import EngineProfile, StackCorrection, StackProfile
 from tenfold.model.facts.shape import ModelPreset, ModelShape

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter, validators
-from rich.text import Text
 
 from tenfold.cli.arguments import Facts, Json
 from tenfold.cli.output import print_json, show, table
+from tenfold.cli.screen import Text
 from tenfold.compose.fleet import open_fleet
 from tenfold.report.figures import rate_bytes
 from tenfold.study.ceiling.ceiling import CeilingAnswer, CeilingQuestion, ceiling

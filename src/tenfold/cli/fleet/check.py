@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.text import Text
-
 from tenfold.cli.errors import new_hint, place_of
 from tenfold.cli.output import show
+from tenfold.cli.screen import Text
 from tenfold.compose.fleet import FleetCheck, check_fleet
 from tenfold.files.core.document import SUFFIXES
 from tenfold.model.errors import InputError

@@ -1,6 +1,5 @@
 """`tenfold fleet`: check, show, import and merge fleet files."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +11,7 @@ from tenfold.cli.fleet.ceiling import ceiling_command
 from tenfold.cli.fleet.check import as_rows, check_files, show_checks
 from tenfold.cli.fleet.import_command import discover_command, import_app, merge_command
 from tenfold.cli.fleet.render import fleet_json, show_fleet
-from tenfold.cli.output import print_json
+from tenfold.cli.output import print_json, print_note
 from tenfold.compose.fleet import open_fleet
 from tenfold.files.core.write import write_new_file
 from tenfold.report.charts.rack_map import rack_views
@@ -93,7 +92,7 @@ def show_command(
     if svg is not None:
         picture = rack_map_svg(fleet.spec, rack_views(fleet.layout, racks), len(fleet.layout.racks))
         write_new_file(svg, picture, force=force)
-        sys.stderr.write(f"note: wrote the rack map to {svg}\n")
+        print_note(f"wrote the rack map to {svg}")
     if as_json:
         print_json(fleet_json(fleet))
     else:

@@ -7,11 +7,11 @@ from typing import Annotated
 from cyclopts import Parameter, validators
 from msgspec.structs import asdict
 from rich.console import Group
-from rich.text import Text
 
 from tenfold.cli.arguments import Facts, Json
 from tenfold.cli.fleet.render import domains_table
 from tenfold.cli.output import print_json, show, table
+from tenfold.cli.screen import Text
 from tenfold.compose.fleet import load_facts, open_fleet
 from tenfold.compose.inputs import SimFiles, prepare
 from tenfold.model.fleet.spec import DomainKind

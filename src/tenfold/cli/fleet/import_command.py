@@ -4,7 +4,6 @@ The fleet file goes to standard output unless `--out` names a file; notes go to 
 error, so `> fleet.toml` stays clean.
 """
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +12,7 @@ from cyclopts import App, Parameter
 from tenfold.cli.arguments import Json
 from tenfold.cli.fleet import importing as fleet_import
 from tenfold.cli.fleet.importing import NO_TARGET, ImportResult, ImportSummary, ImportTarget, Target
-from tenfold.cli.output import print_json, show, table
+from tenfold.cli.output import print_file, print_json, print_note, show, table
 from tenfold.files.fleet.merge import Capacity, CapacityView
 from tenfold.report.figures import count
 
@@ -91,11 +90,11 @@ def _print(result: ImportResult, out: Path | None, as_json: bool) -> None:
         print_json({"summary": result.summary, "notes": result.notes, "toml": result.toml})
         return
     for note in result.notes:
-        sys.stderr.write(f"note: {note}\n")
+        print_note(note)
     if out is None:
         for line in _software_lines(result.summary):
-            sys.stderr.write(f"note: {line}\n")
-        sys.stdout.write(result.toml)
+            print_note(line)
+        print_file(result.toml)
         return
     if isinstance(result.summary, CapacityView):
         _show_capacity(result.summary)

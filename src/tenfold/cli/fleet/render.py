@@ -7,10 +7,10 @@ from rich.columns import Columns
 from rich.console import Group
 from rich.panel import Panel
 from rich.table import Table
-from rich.text import Text
 from rich.tree import Tree
 
 from tenfold.cli.output import show, table
+from tenfold.cli.screen import Text
 from tenfold.compose.fleet import OpenFleet
 from tenfold.model.fleet import hostlist
 from tenfold.physics.blast import Blast

@@ -11,7 +11,7 @@ from tenfold.cli.errors import Exit
 from tenfold.cli.grow.json import document, meets_requirement
 from tenfold.cli.grow.page import grow_page
 from tenfold.cli.grow.render import show_grow
-from tenfold.cli.output import print_json
+from tenfold.cli.output import print_json, print_note
 from tenfold.files.core.write import open_new_file
 from tenfold.model.errors import InputError
 from tenfold.model.growth.growth import Axis
@@ -145,7 +145,7 @@ def _answer(
     with open_new_file(html, force=force) as page:
         answer = _analysed(inputs, question)
         page.write(grow_page(answer, question).encode())
-    sys.stderr.write(f"note: report written to {html}\n")
+    print_note(f"report written to {html}")
     _show(answer, question, as_json)
 
 

@@ -6,14 +6,15 @@ The number of runs is not known in advance, so there is a count and no bar.
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from tenfold.cli.screen import ScreenConsole
 
 
 @contextmanager
 def counting(what: str) -> Generator[Callable[[int], None]]:
     """Give a function that reports how many are done, without a total."""
-    console = Console(stderr=True)
+    console = ScreenConsole(stderr=True)
     count = TextColumn("{task.completed:,.0f}")
     columns = (SpinnerColumn(), TextColumn("{task.description}"), count, TimeElapsedColumn())
     with Progress(

@@ -5,11 +5,11 @@ from itertools import groupby
 from textwrap import wrap
 
 from rich.table import Table
-from rich.text import Text
 
 from tenfold.cli.grow.bill import bill_of, order_day
 from tenfold.cli.grow.json import meets_requirement
 from tenfold.cli.output import console, show, table
+from tenfold.cli.screen import Text
 from tenfold.physics.growth.breaking import FACTOR_LEAST
 from tenfold.study.grow.analyse import AXIS_WORDS
 from tenfold.study.grow.answer import GrowAnswer, Row
@@ -80,7 +80,7 @@ def _narrow(cells: Sequence[str]) -> list[str]:
 
 def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     """Return a table in which sentences are wrapped, and names are not."""
-    made = table(title, columns, rows)
+    made = table(title, columns, [[Text(cell) for cell in row] for row in rows])
     for column in made.columns:
         column.no_wrap = column.no_wrap or column.header in WHOLE
     return made

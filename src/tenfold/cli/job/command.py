@@ -169,11 +169,19 @@ def logs_command(
     ] = 0,
     attempt: Annotated[int | None, Parameter(help="Attempt to read (default: the latest)")] = None,
     tail: Annotated[int | None, Parameter(help="Print only this many bytes from the end")] = None,
+    raw: Annotated[
+        bool,
+        Parameter(negative="", help="Do not escape control characters when printing to a terminal"),
+    ] = False,
 ) -> None:
-    """Print a job's log: its standard output and standard error."""
+    """Print a job's log: its standard output and standard error.
+
+    A terminal would obey control characters in the log, so they are printed as \\u001b there.
+    Piped or redirected output is unchanged.
+    """
     from tenfold.cli.job import live as job_live  # noqa: PLC0415
 
-    job_live.logs(job, follow=follow, member=member, attempt=attempt, tail=tail)
+    job_live.logs(job, follow=follow, member=member, attempt=attempt, tail=tail, raw=raw)
 
 
 @app.command(name="cancel")

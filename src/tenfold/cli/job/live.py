@@ -1,6 +1,5 @@
 """`tenfold job` against the running control plane: submit, list, follow, cancel."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, cast, get_args
@@ -17,7 +16,7 @@ from tenfold.cli.job.live_render import (
     show_submitted,
     show_why,
 )
-from tenfold.cli.output import print_json, show
+from tenfold.cli.output import complain, print_json, print_log, print_note, show
 from tenfold.cli.timestamps import parse_timestamp
 from tenfold.client.calls import JobKeys
 from tenfold.client.client import Client
@@ -79,7 +78,7 @@ def submit(file: Path, options: SubmitOptions) -> None:
             show_submitted(made)
         try:
             if options.follow:
-                _write(client.logs(made.id, follow=True))
+                print_log(client.logs(made.id, follow=True))
             if options.wait or options.follow:
                 _wait(client, made, as_json=options.as_json)
         except KeyboardInterrupt:
@@ -153,24 +152,35 @@ def show_one(job_id: str, *, attempts: int, eta: bool, as_json: bool) -> None:
     print_json(job) if as_json else show_job(job)
 
 
-def logs(job_id: str, *, follow: bool, member: int, attempt: int | None, tail: int | None) -> None:
-    """Print a job's log unchanged."""
+def logs(
+    job_id: str,
+    *,
+    follow: bool,
+    member: int,
+    attempt: int | None,
+    tail: int | None,
+    raw: bool,
+) -> None:
+    """Print a job's log; on a terminal with control characters escaped, unless `raw`."""
     with Client() as client:
         if follow:
             try:
-                _write(client.logs(job_id, follow=True, member=member, attempt=attempt, tail=tail))
+                print_log(
+                    client.logs(job_id, follow=True, member=member, attempt=attempt, tail=tail),
+                    raw=raw,
+                )
             except KeyboardInterrupt:
                 _note_still_running(job_id)
                 raise
         else:
             text = client.logs(job_id, member=member, attempt=attempt, tail=tail)
-            _write(iter([text]))
+            print_log([text], raw=raw)
             if tail is None and len(text.encode()) >= TAIL_BYTES:
-                _note(f"showing the last {TAIL_BYTES >> 10} KiB; use --tail for up to 4 MiB")
+                print_note(f"showing the last {TAIL_BYTES >> 10} KiB; use --tail for up to 4 MiB")
         before = None if attempt is None else attempt + 1
         for one in client.job(job_id, attempts=1, attempts_before=before).attempts:
             if one.log_bytes_dropped and attempt in (None, one.number):
-                _note(dropped(one.number, one.log_bytes_dropped))
+                print_note(dropped(one.number, one.log_bytes_dropped))
 
 
 def cancel(job_ids: tuple[str, ...], *, as_json: bool) -> None:
@@ -257,20 +267,4 @@ def _jobs(
 
 def _note_still_running(job_id: str) -> None:
     """Tell the user that the job keeps running."""
-    sys.stderr.write(f"`{job_id}` keeps running; cancel it with `tenfold job cancel {job_id}`\n")
-
-
-def _note(text: str) -> None:
-    """Write a note to standard error: standard output holds the job's log."""
-    sys.stderr.write(f"note: {text}\n")
-
-
-def _write(chunks: Iterator[str]) -> None:
-    """Write log chunks unchanged as they arrive."""
-    last = "\n"
-    for chunk in chunks:
-        sys.stdout.write(chunk)
-        sys.stdout.flush()
-        last = chunk or last
-    if not last.endswith("\n"):
-        sys.stdout.write("\n")
+    complain(f"`{job_id}` keeps running; cancel it with `tenfold job cancel {job_id}`")

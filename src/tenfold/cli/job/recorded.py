@@ -1,11 +1,10 @@
 """`tenfold job ... --state RUN`: the same commands on a recorded run instead of the live one."""
 
-import sys
 from pathlib import Path
 
 from tenfold.cli.errors import Exit
 from tenfold.cli.job.render import list_json, show_answer, show_dry_run, show_jobs
-from tenfold.cli.output import print_json
+from tenfold.cli.output import print_json, print_note
 from tenfold.cli.quantities import parse_duration
 from tenfold.files.jobs.submission import job_of, read_job_file
 from tenfold.files.records.replay_bundle import read_bundle
@@ -39,7 +38,7 @@ def dry_run_saved(
     found = dry_run(_saved(state, at), job_of(row), seek)
     if unused := run_only_keys(row):
         keys = ", ".join(f"`{key}`" for key in unused)
-        sys.stderr.write(f"note: ignored on a recorded run: {keys}\n")
+        print_note(f"ignored on a recorded run: {keys}")
     print_json(found) if as_json else show_dry_run(found)
     if found.state == "never":
         raise Exit(EXIT_NO)

@@ -1,6 +1,5 @@
 """`tenfold plan`: plan a training job or a service on a fleet."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +8,7 @@ from cyclopts import App, Parameter, validators
 from tenfold.cli.arguments import Json
 from tenfold.cli.errors import Exit
 from tenfold.cli.options import Option, options_from
-from tenfold.cli.output import print_json
+from tenfold.cli.output import print_json, print_note
 from tenfold.cli.plan.export import export_plan
 from tenfold.cli.plan.json import train_json, train_page
 from tenfold.cli.plan.render import show_misfit, show_serve, show_train
@@ -112,7 +111,7 @@ def train(
 
 def _write_page(path: Path, page: str, force: bool) -> None:
     write_new_file(path, page, force=force)
-    sys.stderr.write(f"note: wrote the report to {path}\n")
+    print_note(f"wrote the report to {path}")
 
 
 @app.command

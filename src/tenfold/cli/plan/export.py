@@ -1,8 +1,8 @@
 """Write a plan as launch files."""
 
-import sys
 from pathlib import Path
 
+from tenfold.cli.output import print_note
 from tenfold.files.core.write import write_new_file
 from tenfold.files.launch.formats import render_format, unsupported
 from tenfold.model.errors import InputError
@@ -30,4 +30,4 @@ def export_plan(
         ) from None
     for file, text in files.items():
         write_new_file(folder / file, text, force=force)
-        sys.stderr.write(f"note: wrote {folder / file}\n")
+        print_note(f"wrote {folder / file}")

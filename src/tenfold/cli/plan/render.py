@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from rich.text import Text
-
 from tenfold.cli.output import print_json, show, table
+from tenfold.cli.screen import Text
 from tenfold.decide.layout.outcome import Outcome
 from tenfold.decide.layout.serve import ServeAnswer
 from tenfold.model.plan import ServiceDemand

@@ -4,11 +4,10 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import get_args
 
-from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.text import Text
 
 from tenfold.cli.output import show, table
+from tenfold.cli.screen import ScreenConsole, Text
 from tenfold.report.pages.html import Section, prose_html, table_html
 from tenfold.study.plan.sensitivity import (
     Driver,
@@ -53,7 +52,7 @@ def run_serve_sensitivity(
 def _progress() -> Generator[Callable[[DriverName], None]]:
     """Show which driver is being tried; only on a terminal, and cleared at the end."""
     drivers: tuple[DriverName, ...] = get_args(DriverName)
-    console = Console(stderr=True)
+    console = ScreenConsole(stderr=True)
     words = TextColumn("{task.description}")
     count = TextColumn("{task.completed:.0f} of {task.total:.0f}")
     columns = (SpinnerColumn(), words, count, TimeElapsedColumn())

@@ -1,18 +1,17 @@
 """`tenfold policy preview`: what a policy change would do to each team."""
 
-import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich.text import Text
 
 from tenfold.cli.arguments import Facts, Json
 from tenfold.cli.errors import Exit
-from tenfold.cli.output import print_json, show, table
+from tenfold.cli.output import print_json, print_note, show, table
 from tenfold.cli.progress import progress
+from tenfold.cli.screen import Text
 from tenfold.cli.sim.options import (
     Failures,
     FleetFile,
@@ -61,7 +60,7 @@ def preview_command(
         run = partial(process_map, workers=workers or usable_cpus())
         answer = preview(files, policy, against, run, done)
     for note in dict.fromkeys((*answer.before.notes, *answer.after.notes)):
-        sys.stderr.write(f"note: {note}\n")
+        print_note(note)
     print_json(answer) if as_json else show_preview(answer)
     if answer.before.error or answer.after.error:
         raise Exit(EXIT_NO)

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import cast
 
 from msgspec import Struct
-from rich.text import Text
 
 from tenfold.cli.output import show, table
+from tenfold.cli.screen import Text
 from tenfold.files.policy.amounts import amounts_text, clock, file_key, file_units
 from tenfold.files.policy.fit import capacity
 from tenfold.files.policy.tree import TeamTree, quota_change_times, resources_in

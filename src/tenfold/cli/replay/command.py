@@ -1,6 +1,5 @@
 """`tenfold replay`: verify a recorded run, try another policy on it, or explain one job."""
 
-import sys
 from os import environ
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +8,7 @@ from cyclopts import App, Parameter
 
 from tenfold.cli.arguments import Force, Json
 from tenfold.cli.errors import Exit
-from tenfold.cli.output import print_json, show
+from tenfold.cli.output import print_json, print_note, show
 from tenfold.cli.replay.render import diff_json, show_diff, show_story, show_verified, verified_json
 from tenfold.client.endpoint import find_state_dir
 from tenfold.clock.wall import now_ms
@@ -70,7 +69,7 @@ def replay_command(
     named = record or environ.get(JOURNAL) or str(find_state_dir())
     bundle, notes = open_record(named)
     for note in notes:
-        sys.stderr.write(f"note: {note}\n")
+        print_note(note)
     if explain is not None:
         history = explain_job(bundle, explain)
         print_json(history) if as_json else show_story(history)
@@ -123,7 +122,7 @@ def _try_policy(bundle: Bundle, named: str, fleet: Path | None, *, as_json: bool
     chosen, notes = policy_for_record(policy_of(named), bundle.header.policy, fleet)
     again = rerun(bundle, chosen)
     for note in (*notes, *again.notes):
-        sys.stderr.write(f"note: {note}\n")
+        print_note(note)
     diff = replay_diff(again.recorded, again.again, again.gpus, again.slack_ms)
     before = ", then ".join(policy_names(bundle))
     if as_json:

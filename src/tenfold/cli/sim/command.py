@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 from cyclopts import App, Parameter, validators
 
 from tenfold.cli.arguments import Facts, Force, Json
-from tenfold.cli.output import print_json
+from tenfold.cli.output import print_json, print_note
 from tenfold.cli.process_exit import hold_until_exit
 from tenfold.cli.sim.grid import NO_GRID, GridOptions
 from tenfold.cli.sim.json import fill_json, run_json
@@ -246,7 +246,7 @@ def _fill(files: SimFiles, options: _OutputOptions) -> None:
 
 def _print_notes(notes: Sequence[str]) -> None:
     for note in notes:
-        sys.stderr.write(f"note: {note}\n")
+        print_note(note)
 
 
 def _millis(seconds: float) -> Millis:

@@ -1,6 +1,5 @@
 """`tenfold sim compare`: run the same jobs under several policies, fleets and seeds."""
 
-import sys
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -11,7 +10,7 @@ from msgspec.structs import replace
 
 from tenfold.cli.arguments import Facts, Force, Json
 from tenfold.cli.errors import Exit
-from tenfold.cli.output import print_json
+from tenfold.cli.output import print_json, print_note
 from tenfold.cli.progress import progress
 from tenfold.cli.sim.compare_render import compare_page, show_comparison
 from tenfold.compose.inputs import SimFiles, policy_of
@@ -124,9 +123,9 @@ def _run_comparison(
         if stream is not None:
             stream.write(compare_report(compare_page(comparison)).encode())
     for note in comparison.notes:
-        sys.stderr.write(f"note: {note}\n")
+        print_note(note)
     if html is not None:
-        sys.stderr.write(f"note: report written to {html}\n")
+        print_note(f"report written to {html}")
     return comparison
 
 

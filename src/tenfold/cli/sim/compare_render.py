@@ -3,9 +3,8 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from rich.text import Text
-
 from tenfold.cli.output import show, table
+from tenfold.cli.screen import Text
 from tenfold.cli.sim.render import hours
 from tenfold.report.charts.axes import usd
 from tenfold.report.figures import count

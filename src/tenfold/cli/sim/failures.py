@@ -1,14 +1,13 @@
 """`tenfold sim failures`: nodes down at once, and the spares that cover them."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter, validators
-from rich.text import Text
 
 from tenfold.cli.arguments import Facts, Force, Json
-from tenfold.cli.output import print_json, show, table
+from tenfold.cli.output import print_json, print_note, show, table
+from tenfold.cli.screen import Text
 from tenfold.compose.failures import failure_source
 from tenfold.compose.fleet import load_facts
 from tenfold.files.core.write import write_new_file
@@ -62,10 +61,10 @@ def failures_command(
     request = SparesRequest(days=days, seeds=seeds, seed=seed, keep_gpus=keep_gpus)
     result = size_spares(spec.name, list(nodes_of(spec)), source, request)
     for note in result.notes:
-        sys.stderr.write(f"note: {note}\n")
+        print_note(note)
     if html is not None:
         write_new_file(html, _report(result), force=force)
-        sys.stderr.write(f"note: report written to {html}\n")
+        print_note(f"report written to {html}")
     if as_json:
         print_json(result)
     else:

@@ -1,6 +1,5 @@
 """`tenfold sim govern`: what quotas do to each team, and what borrowing gains."""
 
-import sys
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -10,7 +9,7 @@ from cyclopts import Parameter
 
 from tenfold.cli.arguments import Facts, Force, Json
 from tenfold.cli.errors import Exit
-from tenfold.cli.output import print_json
+from tenfold.cli.output import print_json, print_note
 from tenfold.cli.progress import progress
 from tenfold.cli.sim.govern_render import governance_page, show_governance
 from tenfold.cli.sim.options import (
@@ -73,9 +72,9 @@ def govern_command(
         if stream is not None:
             stream.write(governance_page(answer).encode())
     for note in answer.notes:
-        sys.stderr.write(f"note: {note}\n")
+        print_note(note)
     if html is not None:
-        sys.stderr.write(f"note: report written to {html}\n")
+        print_note(f"report written to {html}")
     print_json(answer) if as_json else show_governance(answer)
     if any(shared_run.error for shared_run in answer.runs):
         raise Exit(EXIT_NO)

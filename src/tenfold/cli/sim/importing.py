@@ -1,6 +1,5 @@
 """`tenfold sim import`: convert a public trace, or Slurm or Kubernetes records, to a table."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +7,7 @@ from cyclopts import Parameter
 from msgspec import Struct
 
 from tenfold.cli.arguments import Force, Json
-from tenfold.cli.output import print_json, show
+from tenfold.cli.output import print_json, print_note, show
 from tenfold.files.traces.detect import TraceFormat, read_trace
 from tenfold.files.traces.trace import JobTrace
 from tenfold.files.traces.write import write_jobs
@@ -45,7 +44,7 @@ def import_trace_command(
         print_json(summary)
         return
     for note in summary.notes:
-        sys.stderr.write(f"note: {note}\n")
+        print_note(note)
     teams = f" from {count(summary.teams, 'team')}" if summary.teams else ""
     show(
         f"{count(summary.jobs, 'job')}{teams} over {summary.days:,.1f} days, "

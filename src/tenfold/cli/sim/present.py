@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 
-from tenfold.cli.output import print_json
+from tenfold.cli.output import print_json, print_note
 from tenfold.cli.sim.json import run_json
 from tenfold.cli.sim.page import run_page
 from tenfold.cli.sim.render import show_run
@@ -32,7 +32,7 @@ def run_and_present(
             assert run_details is not None, "a page needs the details of the run"
             stream.write(sim_report(run_page(prepared, result, run_details, costs)).encode())
     if html is not None:
-        sys.stderr.write(f"note: report written to {html}\n")
+        print_note(f"report written to {html}")
     if as_json:
         print_json(run_json(prepared, result, costs, run_details))
     else:

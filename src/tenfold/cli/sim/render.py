@@ -4,9 +4,9 @@ from bisect import bisect_right
 from collections.abc import Mapping
 
 from rich.table import Table
-from rich.text import Text
 
 from tenfold.cli.output import show, table
+from tenfold.cli.screen import Text
 from tenfold.cli.sim.grid import grid_figures
 from tenfold.compose.inputs import PreparedRun
 from tenfold.compose.simulation import SimResult

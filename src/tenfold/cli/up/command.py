@@ -1,6 +1,5 @@
 """`tenfold up`: start the control plane of this machine and serve its API."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
+from tenfold.cli.output import complain, print_line, print_note
 from tenfold.cli.up.options import (
     DEFAULT_OPERATIONS,
     DEFAULT_TEAM_USERS,
@@ -144,7 +144,7 @@ def _serve(
 
     check_nodes(state_dir, inputs.nodes)
     for note in inputs.notes:
-        sys.stderr.write(f"note: {note}\n")
+        print_note(note)
     player = None if demo_fleet_file is None else _player(state_dir, demo_fleet_file)
 
     def started(it: "Started") -> None:
@@ -172,7 +172,7 @@ def _player(state_dir: Path, fleet: Path) -> "DemoPlayer":
     from tenfold.cli.up.demo import DemoPlayer, demo_work  # noqa: PLC0415
 
     player = DemoPlayer(state_dir, demo_work(fleet))
-    _print(f"demo: {player.summary}")
+    print_line(f"demo: {player.summary}")
     return player
 
 
@@ -211,20 +211,19 @@ def _print_started(
     it: "Started", summary: str, state_dir: Path, extra_lines: Sequence[str]
 ) -> None:
     if it.trouble is not None:
-        sys.stderr.write(f"warning: not ready for jobs yet: {render(it.trouble)}\n")
-        sys.stderr.write(f"hint: {it.url}/readyz shows when it is; read requests already work\n")
-        sys.stderr.flush()
+        complain(f"warning: not ready for jobs yet: {render(it.trouble)}")
+        complain(f"hint: {it.url}/readyz shows when it is; read requests already work")
     job_file = quote(str(first_job(state_dir)))
-    _print(f"Tenfold is running at {it.url}")
-    _print(f"nodes: {summary}")
-    _print(f"state: {state_dir}")
-    _print(f"teams: {it.teams}")
+    print_line(f"Tenfold is running at {it.url}")
+    print_line(f"nodes: {summary}")
+    print_line(f"state: {state_dir}")
+    print_line(f"teams: {it.teams}")
     if it.admin_token is not None:
-        _print(f"admin token, shown only once: {it.admin_token}")
-    _print(f"try: {_environment(state_dir)}tenfold job submit {job_file} --follow")
+        print_line(f"admin token, shown only once: {it.admin_token}")
+    print_line(f"try: {_environment(state_dir)}tenfold job submit {job_file} --follow")
     for line in extra_lines:
-        _print(line)
-    _print("Ctrl-C stops the control plane; running jobs continue")
+        print_line(line)
+    print_line("Ctrl-C stops the control plane; running jobs continue")
 
 
 def _environment(state_dir: Path) -> str:
@@ -236,16 +235,12 @@ def _environment(state_dir: Path) -> str:
 
 def _print_stopped(jobs_alive: int | None) -> None:
     if jobs_alive == 1:
-        _print("stopped; 1 job is still running, and `tenfold up` picks it up again")
+        print_line("stopped; 1 job is still running, and `tenfold up` picks it up again")
     elif jobs_alive:
-        _print(f"stopped; {jobs_alive:,} jobs are still running, and `tenfold up` picks them up")
+        print_line(
+            f"stopped; {jobs_alive:,} jobs are still running, and `tenfold up` picks them up"
+        )
     elif jobs_alive == 0:
-        _print("stopped; no jobs were running")
+        print_line("stopped; no jobs were running")
     else:
-        _print("stopped; running jobs continue, and `tenfold up` picks them up again")
-
-
-def _print(line: str) -> None:
-    """Print a line and flush it: scripts that start this in the background wait for it."""
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+        print_line("stopped; running jobs continue, and `tenfold up` picks them up again")

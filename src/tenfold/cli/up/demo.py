@@ -6,7 +6,6 @@ that sleeps for a 600th of its run time. Nothing else is simulated or sped up: d
 and the hours of the policy take real time.
 """
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Event, Thread
@@ -15,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from tenfold.cli.output import print_note
 from tenfold.client.client import Client
 from tenfold.client.endpoint import read_address
 from tenfold.model.errors import TenfoldError, Unreachable
@@ -142,7 +142,7 @@ class DemoPlayer:
                 self._play(client)
             except TenfoldError as error:
                 if not self._stopping.is_set():
-                    sys.stderr.write(f"note: the demo stopped: {error.message}\n")
+                    print_note(f"the demo stopped: {error.message}")
 
     def _play(self, client: Client) -> None:
         done = since = self.done

@@ -4,13 +4,13 @@ Virtual nodes run real processes, all on this machine. Their pool names begin wi
 that every listing shows it, and they have the tag `virtual`, so that a job can avoid them.
 """
 
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tenfold.cli.output import print_note
 from tenfold.compose.fleet import UNUSED_FACTS, load_facts
 from tenfold.compose.inputs import policy_of
 from tenfold.compose.policy_fleet import NO_FLEET, policy_for_fleet, policy_for_record
@@ -87,7 +87,7 @@ def shadow_of(named: str | None, live: Policy, fleet: Path | None) -> Policy | N
         )
     joined, notes = policy_for_record(stated, live, fleet)
     for note in notes:
-        sys.stderr.write(f"note: {note}\n")
+        print_note(note)
     return joined
 
 

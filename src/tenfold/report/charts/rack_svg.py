@@ -1,9 +1,8 @@
 """The rack map as an SVG picture, with nothing that needs the network to be shown."""
 
-from html import escape
-
 from tenfold.model.fleet.spec import FleetSpec, Pool
 from tenfold.report.charts.rack_map import COLOURS, RackView
+from tenfold.report.charts.svg import clean
 
 CELL_W, CELL_H, GAP, TOP, LEFT = 132, 26, 6, 60, 16
 PER_ROW, CELLS_MAX, GPUS_MAX = 6, 8, 8
@@ -23,7 +22,7 @@ def rack_map_svg(spec: FleetSpec, views: list[RackView], racks: int) -> str:
     legend = _legend(spec, tops[-1] - 8, max(1, (width - LEFT) // LEGEND_W))
     height = tops[-1] + LINE_H * (-(-len(spec.pools) // max(1, (width - LEFT) // LEGEND_W))) + 8
     hidden = f", {len(views)} of {racks:,} racks" if racks > len(views) else ""
-    title = escape(f"{spec.name}: {spec.gpus:,} GPUs on {spec.nodes:,} nodes{hidden}")
+    title = clean(f"{spec.name}: {spec.gpus:,} GPUs on {spec.nodes:,} nodes{hidden}")
     parts = [
         f"<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='{height}' "
         f"viewBox='0 0 {width} {height}' role='img' aria-label='{title}'>",
@@ -46,7 +45,7 @@ def _rack(view: RackView, x: int, y: int) -> list[str]:
     colour = "#ef4444" if view.power_kw > view.power_kw_limit else "#6b7280"
     power = f"{view.power_kw:.1f} of {view.power_kw_limit:g} kW"
     parts = [
-        _text(x, y, escape(view.name), 12, "#374151", bold=True),
+        _text(x, y, clean(view.name), 12, "#374151", bold=True),
         _text(x, y + 15, power, 11, colour),
         f"<rect x='{x}' y='{y + 20}' width='{CELL_W}' height='4' rx='2' fill='#e5e7eb'/>",
         f"<rect x='{x}' y='{y + 20}' width='{CELL_W * load:.1f}' height='4' rx='2' "
@@ -82,7 +81,7 @@ def _legend(spec: FleetSpec, y: int, columns: int) -> list[str]:
         top = y + place // columns * LINE_H
         fill = COLOURS[place % len(COLOURS)]
         parts.append(f"<rect x='{left}' y='{top}' width='11' height='11' rx='2' fill='{fill}'/>")
-        parts.append(_text(left + 17, top + 10, escape(_label(pool)), 12, "#374151"))
+        parts.append(_text(left + 17, top + 10, clean(_label(pool)), 12, "#374151"))
     return parts
 
 

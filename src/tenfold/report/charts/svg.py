@@ -11,6 +11,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from tenfold.report.visible import visible
+
 Anchor = Literal["start", "middle", "end"]
 INK, MUTED, FAINT, GRID, CARD = "#111827", "#4b5563", "#9ca3af", "#e5e7eb", "#ffffff"
 ACCENT, WARN, IDEAL = "#2563eb", "#dc2626", "#9ca3af"
@@ -45,8 +47,8 @@ class Card(Struct, frozen=True, kw_only=True):
 
 
 def clean(content: str) -> str:
-    """Return a text that is safe in HTML and XML, also inside of quotes."""
-    return escape(_NOT_XML.sub("\ufffd", content), quote=True)
+    """Return a text that is safe in HTML and XML, also inside of quotes, and reads as it is."""
+    return escape(_NOT_XML.sub("\ufffd", visible(content)), quote=True)
 
 
 def number(value: float) -> str:

@@ -27,6 +27,7 @@ from tenfold.model.reason import (
 from tenfold.model.units import HOUR, MINUTE, SECOND
 from tenfold.report.reasons.registry import shown_code, template_of
 from tenfold.report.reasons.template import Field, Template
+from tenfold.report.visible import visible_line
 
 NAMED_MOST = 4
 """Jobs or nodes listed by name; the rest are counted."""
@@ -49,12 +50,15 @@ OPERATOR = Reader(sees_all=True)
 
 
 def render(reason: Reason, reader: Reader = OPERATOR, about: str | None = None) -> str:
-    """Return a reason as a sentence; `about` is the team of the job it concerns, if any."""
+    """Return a reason as a sentence; `about` is the team of the job it concerns, if any.
+
+    Names and messages in it come from users and jobs: it is one line without control characters.
+    """
     template = template_of(reason.code)
     if reason.sentence and (reader.sees_all or not reason.fields):
-        return reason.sentence if reader.sees_all else plain(reason.code)
+        return visible_line(reason.sentence) if reader.sees_all else plain(reason.code)
     text = None if template is None else _sentence(template, reason, reader, about)
-    return text or plain(reason.code)
+    return visible_line(text or plain(reason.code))
 
 
 def redacted(reason: Reason, reader: Reader, about: str | None = None) -> Reason:

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from tenfold.report.visible import visible
 from tenfold.server.schemas import iso
 
 SECRET = re.compile(r"tf_[A-Za-z0-9_-]{8,}")
@@ -37,7 +38,8 @@ class JsonLines(logging.Formatter):
         line |= getattr(record, FIELDS, {})
         if record.exc_info:
             line["trace"] = self.formatException(record.exc_info)
-        return without_tokens(msgspec.json.encode(line, enc_hook=str).decode())
+        # JSON escapes control characters below 32 only.
+        return visible(without_tokens(msgspec.json.encode(line, enc_hook=str).decode()))
 
 
 def without_tokens(text: str) -> str:
