@@ -21,6 +21,7 @@ from tenfold.live.local.spawner.wire import LaunchLine, ReasonLine
 
 CLEAN_S_MOST = 5.0
 REMOVE_S_MOST = 30.0
+REMOVE_TRIES = 5
 LOOK_AGAIN_S = 0.01
 BEGINS = {
     "Error: ": (125, 126, 127),
@@ -53,21 +54,33 @@ def remove_containers(launch: LaunchLine, attempt: str) -> None:
         return
     names = [container_name(attempt, rank) for rank in range(len(launch["members"]))]
     words = [launch["runtime"], "rm", "--force", "--ignore", "--time=0", *names]
+    ends = time.monotonic() + REMOVE_S_MOST
+    for _ in range(REMOVE_TRIES):
+        # podman fails once if a process of the container ends while it looks.
+        if _run_quietly(words, runtime_environment(launch), ends):
+            return
+        time.sleep(LOOK_AGAIN_S)
+
+
+def _run_quietly(words: list[str], environment: dict[str, str], ends: float) -> bool:
+    """Run a command until a time; return whether there is nothing more to do."""
     nothing = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
     quiet = [(os.POSIX_SPAWN_DUP2, nothing, file) for file in (0, 1, 2)]
     try:
-        pid = os.posix_spawn(words[0], words, runtime_environment(launch), file_actions=quiet)
+        pid = os.posix_spawn(words[0], words, environment, file_actions=quiet)
     except OSError:
         # podman was uninstalled meanwhile.
-        return
+        return True
     finally:
         os.close(nothing)
-    ends = time.monotonic() + REMOVE_S_MOST
-    while os.waitpid(pid, os.WNOHANG)[0] == 0:
+    while True:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return status == 0
         if time.monotonic() >= ends:
             kill(pid)
             os.waitpid(pid, 0)
-            return
+            return True
         time.sleep(LOOK_AGAIN_S)
 
 
