@@ -16,8 +16,10 @@ from benchmarks.chaos.witness import Told
 from tenfold.fleet.check import check
 from tenfold.fleet.fleet import Fleet
 from tenfold.journal import read
+from tenfold.journal.integrity.head_file import SUFFIX
 from tenfold.journal.rows import AttemptRow, JobRow
 from tenfold.journal.store import open_store
+from tenfold.journal.verify import verify
 from tenfold.model.api.jobs import PAGE_MAX
 from tenfold.model.events import Event, JobCancelled, JobEnded, JobRefused, JobSubmitted
 
@@ -31,6 +33,8 @@ class History(Struct, kw_only=True):
     events: list[Event]
     jobs: dict[str, JobRow]
     attempts: dict[str, tuple[AttemptRow, ...]]
+    damage: list[str] = field(default_factory=list[str])
+    """What `journal verify` says: a kill must not look like damage."""
 
 
 class Ruling(Struct, kw_only=True):
@@ -67,9 +71,11 @@ def history(journal: Path | str) -> History:
         names = list(jobs)
         for at in range(0, len(names), 500):
             attempts |= read.attempts_of(store, names[at : at + 500])
+        head = None if store.file is None else store.file.with_suffix(SUFFIX)
+        damage = [one.message for one in verify(store, head).findings]
     finally:
         store.close()
-    return History(events=events, jobs=jobs, attempts=attempts)
+    return History(events=events, jobs=jobs, attempts=attempts, damage=damage)
 
 
 def judge(past: History, told: Told, people: People, victims: Victims) -> Ruling:
@@ -85,6 +91,7 @@ def judge(past: History, told: Told, people: People, victims: Victims) -> Ruling
     _runs(ruling, past, told)
     _blame(ruling, past, told, victims, people)
     ruling.hold("wrong answer", people.wrong)
+    ruling.hold("called damaged", past.damage)
     return ruling
 
 

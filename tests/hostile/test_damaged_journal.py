@@ -446,6 +446,24 @@ def test_a_head_file_that_cannot_be_written_does_not_stop_the_journal(tmp_path: 
     assert found.seq == 4
 
 
+def test_a_folder_that_cannot_be_written_keeps_the_old_head_and_starts(tmp_path: Path):
+    path, head = tmp_path / "journal.db", tmp_path / "heads" / "journal.head"
+    head.parent.mkdir()
+    journal = live(str(path), head)
+    journal.append(JOINED)
+    journal.close()
+    # A folder in the place of the new file: root may write anywhere else.
+    (head.parent / ".journal.head").mkdir()
+    journal = live(str(path), head)
+    journal.append([submitted(1)])
+    journal.close()
+    found = read_head(head)
+    assert found is not None
+    assert found.seq == 2
+    with closing(open_store(path)) as store:
+        assert verify(store, head).findings == ()
+
+
 def live(address: str, head: Path) -> LiveJournal:
     """Start as a control plane does."""
     journal = LiveJournal(address, "test", 0, head=head)

@@ -4,6 +4,7 @@ A failed append changes nothing and may be retried. If the connection broke duri
 next append checks what was written first, so no event is written twice.
 """
 
+import logging
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +28,7 @@ from tenfold.model.errors import Refused, Unreachable
 from tenfold.model.events import KIND_OF, ActionOrdered, Event
 from tenfold.model.units import Millis
 
+_LOG = logging.getLogger("tenfold.journal")
 CYCLES_HELD_MOST = 256
 """Cycles are written with the next events, in one commit; a crash can lose this many."""
 
@@ -90,7 +92,12 @@ class JournalWriter:
         self.close_head()
         with self.store.reading() as connection:
             chain = read_chain(connection)
-        self._head_file = HeadFile(path, Head(chain.journal, self.seq, self.digest))
+        try:
+            self._head_file = HeadFile(path, Head(chain.journal, self.seq, self.digest))
+        except OSError as error:
+            # The old file is still true; on a full disk, the events matter more.
+            _LOG.warning("cannot write the head of the journal to `%s`: %s", path, error)
+            return
         if chain.copied_seq is not None:
             # Only now: a restored backup is no longer recognised without this.
             with self._transaction() as connection:

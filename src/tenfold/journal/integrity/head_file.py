@@ -7,6 +7,7 @@ is checked. Two slots are written in turn, so one is always whole.
 
 import logging
 import os
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
@@ -72,10 +73,9 @@ class HeadFile:
 
     def close(self) -> None:
         """Sync and close the file."""
-        try:
+        with suppress(OSError):
             os.fsync(self._file)
-        finally:
-            os.close(self._file)
+        os.close(self._file)
 
 
 def read_head(path: Path) -> Head | None:
