@@ -372,6 +372,14 @@ class TestSqlite(Damage):
             found += not is_valid
         assert found > TRIES // 2
 
+    @pytest.mark.parametrize("value", ["CAST(body AS BLOB)", "CAST(x'ff22' AS TEXT)", "7"])
+    def test_a_text_of_another_type_is_found(self, store: Store, head: Path, value: str):
+        """A single bit makes a text a blob with the same bytes."""
+        with closing(store):
+            execute(store, f"UPDATE events SET body = {value} WHERE seq = 6")
+            found = verify(store, head)
+        assert "event 6 " in found.findings[0].message
+
     def test_restoring_a_backup_is_a_warning_and_not_damage(self, tmp_path: Path):
         path, head = tmp_path / "journal.db", tmp_path / "journal.head"
         journal = live(str(path), head)

@@ -273,11 +273,23 @@ def _page(connection: Connection, query: "Select[int, str]") -> list[tuple[int, 
     held = 0
     with connection.execution_options(**ahead).execute(query) as found:
         for row in found:
-            rows.append((row[0], row[1]))
-            held += len(row[1])
+            body: object = row[1]
+            if not isinstance(body, str):
+                raise _not_text(row[0], body)
+            rows.append((row[0], body))
+            held += len(body)
             if held >= PAGE_CHARACTERS:
                 break
     return rows
+
+
+def _not_text(seq: int, body: object) -> InputError:
+    # SQLite stores any type in any column.
+    return InputError(
+        "journal-damaged",
+        f"cannot read event {seq:,} of the journal: it is {type(body).__name__}, not text",
+        "restore the journal from a backup; do not edit it manually",
+    )
 
 
 def decode_rows(rows: Sequence[tuple[int, str | bytes]]) -> list[Numbered]:
