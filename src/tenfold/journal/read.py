@@ -5,7 +5,7 @@ missed in between, and compaction is not blocked.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -273,7 +273,7 @@ def _page(connection: Connection, query: "Select[int, str]") -> list[tuple[int, 
     held = 0
     with connection.execution_options(**ahead).execute(query) as found:
         for row in found:
-            body: object = row[1]
+            body = cast("object", row[1])
             if not isinstance(body, str):
                 raise _not_text(row[0], body)
             rows.append((row[0], body))
