@@ -50,6 +50,10 @@ def test_trouble_is_said_and_ends(member: Client, runtime: Runtime, switch: Swit
     assert ready.status_code == 503
     assert ready.json()["code"] == "loop-failed"
     assert ready.json()["detail"] == "OSError"
+    for shown in ("", "Bearer tf_guessed", "Bearer x"):
+        public = member.get("/readyz", headers={"Authorization": shown})
+        assert (public.status_code, public.json()["code"]) == (503, "not-ready")
+        assert "OSError" not in public.text
     refused = member.post("/api/v1/jobs", json={"command": ["true"]})
     assert (refused.status_code, refused.json()["code"]) == (503, "loop-failed")
     assert member.get("/api/v1/jobs").status_code == 200
