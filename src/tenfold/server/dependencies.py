@@ -17,12 +17,15 @@ from tenfold.journal.tables import JOBS
 from tenfold.model.fleet.finding import Finding
 from tenfold.model.ids import JobId
 from tenfold.model.job.submission import Submission
+from tenfold.model.reason import Reason
 from tenfold.server.auth.tokens import Token
-from tenfold.server.problems import validation_problem
-from tenfold.server.submissions import SubmissionRequest
+from tenfold.server.problems import Problem, validation_problem
+from tenfold.server.submissions import SubmissionRequest, sized
 
 DEPENDENCIES_MAX = 10_000
 """Jobs that one submission may depend on, counting members of arrays."""
+DEPENDENCIES_ALL_MAX = 1_000_000
+"""The same for all jobs of one request, where each member of an array has its own."""
 QUERY_BATCH = 500
 HAS_ENDED = {"failed": "failed", "cancelled": "was cancelled"}
 """Jobs that ended without success, in words."""
@@ -48,15 +51,29 @@ def resolve_dependencies(
     resolved = _resolve_names(list(names), store, token)
     findings: list[Finding] = []
     made: list[Submission] = []
+    shared: dict[tuple[JobId, ...], tuple[JobId, ...]] = {}
+    """Jobs of a batch that name the same jobs share one tuple."""
+    count = 0
     for place, one in enumerate(request.submissions):
         path = ("jobs", place, "after") if request.is_batch else ("after",)
         findings += _findings(_after(one), resolved, path)
-        wanted = [job for name in _after(one) if name in resolved for job in resolved[name].jobs]
-        terms = one.terms and replace(one.terms, after=tuple(dict.fromkeys(wanted)))
+        if (after := _after(one)) not in shared:
+            wanted = (job for name in after if name in resolved for job in resolved[name].jobs)
+            shared[after] = tuple(dict.fromkeys(wanted))
+        count += len(shared[after]) * (one.array or 1)
+        if count > DEPENDENCIES_ALL_MAX:
+            raise _too_many()
+        terms = one.terms and replace(one.terms, after=shared[after])
         made.append(replace(one, terms=terms))
     if findings:
         raise validation_problem(findings, "the submission")
-    return SubmissionRequest(tuple(made), request.is_batch)
+    return SubmissionRequest(sized(made), request.is_batch)
+
+
+def _too_many() -> Problem:
+    message = f"the jobs depend on over {DEPENDENCIES_ALL_MAX:,} jobs in all"
+    hint = "name fewer jobs in `after`, or submit fewer jobs per request"
+    return Problem(422, Reason("too-many-jobs", sentence=message), hint)
 
 
 def _after(one: Submission) -> tuple[JobId, ...]:
