@@ -121,7 +121,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def _text(kind: inspect.StrType) -> str:
-    if kind.pattern == ARGUMENT:
+    if kind.pattern == ARGUMENT and kind.min_length is None:
         return f"a string of at most {kind.max_length or 0:,} characters"
     if kind.pattern == PATH:
         return f"a path of at most {FOLDER_DEPTH_MAX} folders"
