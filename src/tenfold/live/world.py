@@ -6,7 +6,7 @@ that was killed at any point continues where it was.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from heapq import heappop, heappush
 from typing import Protocol
@@ -224,12 +224,12 @@ class LiveWorld:
             self._try_request(pending, now_ms, events)
         waiting, self._attempts.waiting = self._attempts.waiting, []
         for observation in (*waiting, *self._executor.observations()):
-            if not self._asks_when_saved(observation, now_ms):
-                events += self._observe(observation, now_ms, events)
+            work = partial(self._on_new, observation, now_ms)
+            events += self._observe(observation, work, now_ms, events)
         if self._reader is not None:
             for observation, saved_ms in self._reader.answers(now_ms):
-                self._attempts.note_saved(observation, saved_ms)
-                events += self._observe(observation, now_ms, events)
+                work = partial(self._on_saved, observation, saved_ms, now_ms)
+                events += self._observe(observation, work, now_ms, events)
         self._run_due(now_ms, events)
         events += self._cordons.cordons(events, now_ms)
         return events
@@ -378,10 +378,24 @@ class LiveWorld:
             if state == "down":
                 self._attempts.stop_on_node(node)
 
+    def _on_new(self, observation: Observation, now_ms: Millis) -> list[Event]:
+        if self._asks_when_saved(observation, now_ms):
+            return []
+        return self._on_observation(observation, now_ms)
+
+    def _on_saved(
+        self, observation: AttemptEnded | AttemptLost, saved_ms: Millis | None, now_ms: Millis
+    ) -> list[Event]:
+        self._attempts.note_saved(observation, saved_ms)
+        return self._on_observation(observation, now_ms)
+
     def _observe(
-        self, observation: Observation, now_ms: Millis, events: Sequence[Event]
+        self,
+        observation: Observation,
+        work: Callable[[], list[Event]],
+        now_ms: Millis,
+        events: Sequence[Event],
     ) -> Sequence[Event]:
-        work = partial(self._on_observation, observation, now_ms)
         if isinstance(observation, NodeUnreachable | NodeReachable):
             return work()
         is_over = isinstance(observation, AttemptEnded | AttemptLost | OrderRefused)

@@ -8,18 +8,17 @@ from typing import Any, cast
 import pytest
 from litestar import Litestar
 from litestar.testing import TestClient
+from msgspec.structs import replace
 
 from patience import until
 from tenfold.compose import policies
 from tenfold.fleet.view import FleetView
 from tenfold.journal.verify import verify
-from tenfold.live.executor import AttemptStarted, Launch
+from tenfold.live.executor import AttemptEnded, AttemptStarted, AttemptState, Launch
 from tenfold.live.inbox import Answer, Request
 from tenfold.model.decision import Decision
 from tenfold.model.events import Event
 from tenfold.model.ids import JobId
-from tenfold.model.job.job import Job
-from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.policy.policy import Policy
 from tenfold.model.units import Millis
 from tenfold.server.app import make_app
@@ -52,10 +51,36 @@ class FailsToStart(FakeExecutor):
         super().start(launch)
 
 
-def saved_at(job: Job, _: RunSpec) -> Millis | None:
-    if is_poison(job.id):
+class Unequal(int):
+    """A number that cannot be compared."""
+
+    def __eq__(self, _: object) -> bool:
         raise Planted("embedded null byte")
-    return None
+
+    def __hash__(self) -> int:
+        return int(self)
+
+
+def unusable(end: AttemptEnded) -> AttemptEnded:
+    return replace(end, attempt=Unequal(end.attempt))
+
+
+class FailsOnEnd(FakeExecutor):
+    """Reports the end of one job in a way that cannot be handled, now and after a restart."""
+
+    def observations(self) -> list[Any]:
+        return [
+            unusable(one) if isinstance(one, AttemptEnded) and is_poison(one.job_id) else one
+            for one in super().observations()
+        ]
+
+    def attempts(self) -> list[AttemptState]:
+        return [
+            replace(one, end=unusable(one.end))
+            if isinstance(one.end, AttemptEnded) and is_poison(one.job_id)
+            else one
+            for one in super().attempts()
+        ]
 
 
 class Plane:
@@ -154,8 +179,8 @@ def test_a_job_that_cannot_be_launched_is_held(
 
 
 def test_a_job_whose_end_cannot_be_handled_is_held(plane: Callable[..., Plane]):
-    own = plane(saved_at=saved_at)
-    job_id = own.submit(POISON, gpus_per_node=4, checkpoint={"dir": "c"})
+    own = plane(FailsOnEnd)
+    job_id = own.submit(POISON, gpus_per_node=4)
     job_when(own.client, job_id, "running")
     own.processes.end(job_id, exit_code=1)
     held(own, job_id)
@@ -167,8 +192,8 @@ def test_a_job_whose_end_cannot_be_handled_is_held(plane: Callable[..., Plane]):
 def test_a_journal_with_a_job_that_cannot_be_taken_over_comes_up_ready(
     plane: Callable[..., Plane],
 ):
-    own = plane(saved_at=saved_at)
-    job_id = own.submit(POISON, checkpoint={"dir": "c"})
+    own = plane(FailsOnEnd)
+    job_id = own.submit(POISON)
     job_when(own.client, job_id, "running")
     own.runtime.stop()
     own.processes.end(job_id, exit_code=1)
@@ -186,14 +211,6 @@ class FailsOnStarted(FakeExecutor):
             else one
             for one in super().observations()
         ]
-
-
-class Unequal(int):
-    def __eq__(self, _: object) -> bool:
-        raise Planted("embedded null byte")
-
-    def __hash__(self) -> int:
-        return int(self)
 
 
 def test_a_running_job_that_cannot_be_handled_is_stopped_and_held(plane: Callable[..., Plane]):
