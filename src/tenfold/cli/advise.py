@@ -28,7 +28,7 @@ PROMPTS = {
     "real_time": ("Do users wait for each answer?", ("yes", "no")),
     "model_size": ("What does the model need: one GPU, one node, or more?", get_args(ModelSize)),
     "bandwidth": (
-        "Network between the GPUs: a thin link between sites, ordinary, or a fast fabric?",
+        "Network between the GPUs: a slow link between sites, ordinary, or a fast fabric?",
         get_args(Bandwidth),
     ),
 }
@@ -114,7 +114,7 @@ def show_advice(advice: Advice) -> None:
     show(table("", ["question", "answer", "source"], _answers(advice)), "")
     states = {True: "yes", False: "no", None: "unknown"}
     rows = [[TRIGGERS[one.code], states[one.fired], one.sentence] for one in advice.triggers]
-    show(table("", ["scale out because of", "applies", "why"], rows))
+    show(table("", ["reason to scale out", "applies", "why"], rows))
     if advice.blast is not None:
         show("", f"blast radius: {advice.blast.sentence}")
     if advice.vertical_options:

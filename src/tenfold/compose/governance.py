@@ -79,8 +79,8 @@ def govern_notes(govern: GovernanceRules, layout: Layout, jobs: Sequence[Job]) -
     named = {team.id for team in govern.teams}
     unknown_teams = dict.fromkeys(job.team for job in jobs if job.team not in named)
     if named and unknown_teams:
-        teams = ", ".join(f"`{team}`" if team else "no team" for team in unknown_teams)
-        notes.append(f"jobs of {teams} have no quota: the team is not in the policy")
+        teams = ", ".join(f"team `{team}`" if team else "no team" for team in unknown_teams)
+        notes.append(f"jobs of {teams} have no quota in the policy")
     return notes
 
 

@@ -249,7 +249,7 @@ def _compare(
         if _without_text(stored.get(key)) != _without_text(derived.get(key))
     ]
     for key in wrong[:NAMED_MAX]:
-        said = f"{what} `{key}` in its table does not match the events"
+        said = f"the stored state of {what} `{key}` does not match the events"
         findings.append(_differs(said))
     if len(wrong) > NAMED_MAX:
         said = f"{len(wrong) - NAMED_MAX:,} more rows of {what}s differ"

@@ -168,7 +168,7 @@ _HELD = Alarm(
     expr="sum(tenfold_held_jobs) > 0",
     lasts="0m",
     severity="critical",
-    summary="{{ $value }} jobs are held because the control plane failed on them",
+    summary="{{ $value }} jobs are held because of an internal error while handling them",
     do="`tenfold job list --state pending` shows them; the server log has the traceback",
 )
 

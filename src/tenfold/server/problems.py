@@ -70,7 +70,7 @@ _HINTS = {
     "backlog-full": "wait until some jobs have ended, or cancel some",
     "request-failed": "nothing was changed; the server log has the traceback",
     "key-taken": "use a new key for a different request",
-    "no-such-node": "check `tenfold node list`; no other node was changed",
+    "no-such-node": "check `tenfold node list`; no nodes were changed",
     "node-refused": "fix the node and test it again, or accept it as it is",
     "node-busy": "cordon it, and try again once its jobs have ended",
     "node-under-test": "try again once the test has finished",

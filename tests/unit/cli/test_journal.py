@@ -127,7 +127,7 @@ def test_what_is_wrong_is_said_with_status_1(up: Up, capsys: pytest.CaptureFixtu
     told = asked(capsys, "verify", status=1)
     assert [one["code"] for one in told["findings"]] == ["read-table-differs"]
     assert main(["journal", "verify"]) == 1
-    assert "error: job `job-1` in its table does not match" in capsys.readouterr().out
+    assert "error: the stored state of job `job-1` does not match" in capsys.readouterr().out
 
 
 def test_a_journal_that_is_not_there_is_not_made(

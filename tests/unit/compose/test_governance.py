@@ -131,7 +131,7 @@ def test_a_simulation_under_governed_takes_teams_and_residency_from_the_fleet(
 def test_jobs_of_teams_that_nobody_named_are_noted(spec: FleetSpec):
     govern = governance_of(Policy(), spec, load_facts())
     notes = govern_notes(govern, lay_out(spec), [job("lab"), job("guests")])
-    assert notes == ["jobs of `guests` have no quota: the team is not in the policy"]
+    assert notes == ["jobs of team `guests` have no quota in the policy"]
 
 
 @pytest.mark.parametrize(

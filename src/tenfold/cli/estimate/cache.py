@@ -65,7 +65,7 @@ class TrafficOptions:
         if self.input_tokens is None or self.shared_tokens is None or self.prefixes is None:
             raise InputError(
                 "traffic-not-stated",
-                "the shared prefixes of the prompts are not given",
+                "no shared prefixes given",
                 "set `--input-tokens`, `--shared-tokens` and `--prefixes`, or use `--trace`",
             )
         if self.shared_tokens > self.input_tokens:

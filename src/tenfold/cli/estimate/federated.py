@@ -31,7 +31,7 @@ def _by_site(texts: tuple[str, ...], option: str) -> dict[str, float]:
         if not mark or not name or not isfinite(figure) or figure <= 0:
             raise InputError(
                 "bad-site-value",
-                f"`{option} {text}` is not a site and a positive number",
+                f"`{option} {text}` must be SITE=NUMBER",
                 f"write `{option} SITE=NUMBER`, once per site",
                 field=option,
             )

@@ -65,7 +65,7 @@ def show_federated(answer: FederatedAnswer) -> None:
     )
     if answer.round is None:
         for reason in answer.reasons:
-            show(Text(f"no round: {render(reason)} [{reason.code}]", style="bold red"))
+            show(Text(f"no round is possible: {render(reason)} [{reason.code}]", style="bold red"))
     else:
         _show_round(answer, answer.round)
         assert answer.levers is not None, "a round has alternatives"

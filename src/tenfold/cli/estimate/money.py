@@ -109,7 +109,7 @@ def show_own(answer: OwnAnswer) -> None:
     verdict = "own" if answer.own else "rent"
     show(
         Text(
-            f"{verdict}: at {answer.busy:.0%} utilisation, a used hour of {answer.accelerator} "
+            f"{verdict}: at {answer.busy:.0%} utilisation, an hour of use of {answer.accelerator} "
             f"costs ${answer.owned_usd_per_hour:,.2f} owned and "
             f"${answer.rent_usd_per_hour:,.2f} rented",
             style="bold",

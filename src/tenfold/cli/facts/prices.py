@@ -31,7 +31,7 @@ def prices_command(
 ) -> None:
     """Compute the median price of a GPU-hour by provider and accelerator.
 
-    Placeholder prices are dropped; the counts per filter are printed to standard error.
+    Placeholder prices are dropped; how many each filter dropped is printed to standard error.
     """
     fact_table = load_facts().accelerators
     facts, notes = read_price_catalogue(

@@ -110,13 +110,14 @@ def _also_fits(answer: CeilingAnswer) -> list[str]:
         )
     if fits.replicas is not None:
         lines.append(
-            f"replicas of {answer.model}: {fits.replicas:,}, {fits.gpus_per_replica} GPUs each"
+            f"replicas of {answer.model}: {fits.replicas:,}, {fits.gpus_per_replica} "
+            f"{'GPU' if fits.gpus_per_replica == 1 else 'GPUs'} each"
         )
     if fits.data_bytes_per_s is not None:
         need = fits.data_bytes_per_s_needed
         needed = "" if need is None else f"; {rate_bytes(need)} needed"
         lines.append(
-            f"data rate for all GPUs: {rate_bytes(fits.data_bytes_per_s)} from tier "
+            f"read rate for all GPUs: {rate_bytes(fits.data_bytes_per_s)} from tier "
             f"{fits.tier}{needed}"
         )
     return lines

@@ -19,7 +19,7 @@ def check_files(paths: Sequence[Path], facts: Path | None) -> list[FleetCheck]:
     """Check files and folders of files; a file that cannot be read counts as an error."""
     if not paths:
         raise InputError(
-            "no-file", "no fleet file given", "name one: `tenfold fleet check fleet.toml`"
+            "no-file", "no fleet file given", "pass one: `tenfold fleet check fleet.toml`"
         )
     checks: list[FleetCheck] = []
     for path in _files_in(paths):
@@ -41,7 +41,7 @@ def _files_in(paths: Sequence[Path]) -> list[Path]:
             raise InputError(
                 "is-a-directory",
                 f"`{path}` contains no TOML or YAML file",
-                "name a fleet file, or a folder with fleet files",
+                "pass a fleet file, or a folder with fleet files",
                 file=str(path),
             )
         files.extend(inside)

@@ -29,7 +29,11 @@ class Bill(Struct, frozen=True, kw_only=True):
         if not self.unpriced:
             return money
         fixes = "1 fix" if self.unpriced == 1 else f"{self.unpriced} fixes"
-        return f"{money} plus {fixes} of unknown price"
+        return (
+            f"{money} plus {fixes} of unknown price"
+            if self.usd_per_month
+            else f"cost of {fixes} unknown, the others are free"
+        )
 
 
 class Stage(Struct, frozen=True, kw_only=True):

@@ -176,7 +176,7 @@ def logs_command(
 ) -> None:
     """Print a job's log: its standard output and standard error.
 
-    A terminal would obey control characters in the log, so they are printed as \\u001b there.
+    On a terminal, control characters in the log are escaped, such as \\u001b.
     Piped or redirected output is unchanged.
     """
     from tenfold.cli.job import live as job_live  # noqa: PLC0415

@@ -40,7 +40,7 @@ def show_dry_run(found: DryRun) -> None:
         if found.eta is not None:
             show(f"expected start: {_eta(found.eta)}")
     hold = found.could_hold
-    named = f": {_nodes(hold.nodes)}" if hold.count else ""
+    named = f" ({_nodes(hold.nodes)})" if hold.count else ""
     show(f"nodes large enough: {hold.count:,}{named}")
     if found.is_brief:
         show("the queue is long: fixes and the forecast were skipped")

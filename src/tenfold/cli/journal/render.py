@@ -19,7 +19,7 @@ def show_info(info: JournalInfo) -> None:
         ["from", _moment(info.first_at_ms)],
         ["to", _moment(info.last_at_ms)],
         ["decisions", f"{info.cycles:,}"],
-        ["snapshots at events", ", ".join(f"{seq:,}" for seq in info.snapshots) or "none"],
+        ["snapshots (event numbers)", ", ".join(f"{seq:,}" for seq in info.snapshots) or "none"],
         ["jobs", jobs or "none"],
         ["moved to bundles", _moved(info)],
         ["written by", f"{info.holder or 'none'}, epoch {info.epoch:,}"],
@@ -44,7 +44,7 @@ def show_verified(result: VerifyResult) -> None:
             "one of them cannot be found"
         )
     if not result.head_file:
-        show("no head file: events missing at the end are found only within the database")
+        show("no head file: missing events at the end are detected from the database alone")
     show(f"{checked} checked: {'no errors' if result.is_valid else 'the journal has errors'}")
 
 

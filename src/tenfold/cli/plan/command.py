@@ -42,7 +42,8 @@ Force = Annotated[bool, Parameter(negative="", help="Overwrite existing files")]
 Sensitivity = Annotated[
     bool,
     Parameter(
-        negative="", help="Also show which input changes the plan with the smallest increase (slow)"
+        negative="",
+        help="Also show which input needs the smallest increase to change the plan (slow)",
     ),
 ]
 AT_LEAST_ONE = validators.Number(gte=1)

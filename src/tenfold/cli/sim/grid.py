@@ -58,7 +58,7 @@ class GridOptions:
         if self.shift is not None and self.intensity is None:
             raise InputError(
                 "shift-without-curve",
-                f"`--shift {self.shift}` needs the curve of your grid",
+                f"`--shift {self.shift}` needs hourly figures for your power grid",
                 "add `--intensity FILE`",
             )
         if self.intensity is None:

@@ -48,7 +48,7 @@ def import_trace_command(
     teams = f" from {count(summary.teams, 'team')}" if summary.teams else ""
     show(
         f"{count(summary.jobs, 'job')}{teams} over {summary.days:,.1f} days, "
-        f"{summary.gpu_hours:,.0f} GPU-hours, {count(summary.shapes, 'distinct request')}, "
+        f"{summary.gpu_hours:,.0f} GPU-hours, {count(summary.shapes, 'distinct job shape')}, "
         f"written to {summary.out}"
     )
 

@@ -130,7 +130,13 @@ def show_fill(result: FillResult) -> None:
         [f"{float(at):.0%}", "not reached" if full is None else share(full)]
         for at, full in result.gpu_allocated.items()
     ]
-    show(table("GPUs allocated by requested share of capacity", ["requested", ">allocated"], rows))
+    show(
+        table(
+            "GPUs allocated, by GPUs requested (both as share of capacity)",
+            ["requested", ">allocated"],
+            rows,
+        )
+    )
 
 
 def hours(seconds: float) -> str:

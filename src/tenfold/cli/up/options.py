@@ -15,7 +15,7 @@ LimitPairs = Annotated[
     tuple[str, ...],
     Parameter(
         negative="",
-        help="Limit of what clients may use, as NAME=NUMBER; repeatable"
+        help="Limit on client connections, requests or streams, as NAME=NUMBER; repeatable"
         " (names: see the HTTP API reference)",
     ),
 ]
@@ -34,7 +34,7 @@ KeepLogsGib = Annotated[
 ]
 MaxPids = Annotated[
     int,
-    Parameter(help="Maximum processes and threads of a job; 0 for no limit (default: 16384)"),
+    Parameter(help="Maximum processes and threads per job; 0 for no limit (default: 16384)"),
 ]
 BlameShare = Annotated[
     float,

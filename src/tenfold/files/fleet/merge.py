@@ -119,7 +119,7 @@ def merge_fleets(
         raise InputError(
             "nothing-to-merge",
             "merge needs at least two fleets",
-            "name two or more fleet files",
+            "pass two or more fleet files",
         )
     labels = _labels(sources)
     renames = _renames(sources, labels)

@@ -153,7 +153,7 @@ class _Table:
         if value is None or len(text) > 30 or not low <= value <= high:
             kind = "a whole number" if whole else "a number"
             message = f"`{column}` expects {kind} from {low} to {high:,}, got `{text[:40]}`"
-            self._add("wrong-value", message, "write a plain number: the column names the unit")
+            self._add("wrong-value", message, "write a plain number without a unit")
             return low
         return value
 

@@ -371,7 +371,7 @@ def _one_of(key: str, other: str) -> Finding:
 
 
 def _not_submitted(key: str) -> Finding:
-    message = f"`{key}` works for recorded runs, but cannot be submitted"
+    message = f"`{key}` is only supported for recorded runs"
     return Finding(code="unknown-key", message=message, hint=NOT_SUBMITTED[key], path=(key,))
 
 

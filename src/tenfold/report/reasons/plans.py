@@ -59,7 +59,7 @@ PLANS = {
         "{tokens:,} tokens per step[ and {fixed?:words}]"
     ),
     "memory-exceeded": Template(
-        f"{{model:word}} does not fit on [{{gpus:#GPU}}: {OF_MEMORY}|up to {{gpus:#GPU}}]"
+        f"{{model:word}} does not fit on [{{gpus:#GPU}}: {OF_MEMORY}|{{gpus:#GPU}} or fewer]"
     ),
     "size-not-whole": Template(
         "{sizes:words} GPUs are not in the scaling curve: with {sequences:,} sequences per step "

@@ -185,7 +185,7 @@ class _StateCollector(Collector):
         blamed = len(fleet.failure_log.blamed)
         help_text = "Nodes cordoned because jobs kept failing there."
         yield GaugeMetricFamily("tenfold_blamed_nodes", help_text, value=blamed)
-        help_text = "Pending jobs that are held because the control plane failed on them."
+        help_text = "Pending jobs that are held because of an internal error while handling them."
         yield GaugeMetricFamily("tenfold_held_jobs", help_text, value=len(fleet.held))
         gpus = GaugeMetricFamily("tenfold_gpus", "GPUs by state.", labels=("state",))
         for state, count in gpus_by_state(fleet).items():

@@ -167,7 +167,7 @@ def _training(
 
 def _fabric_words(upgrade: UpgradeAnswer | None) -> str:
     if upgrade is None:
-        return "a job across nodes waits for the network: keep it non-blocking"
+        return "multi-node jobs depend on the network: keep the fabric non-blocking"
     if upgrade.verdict == "fabric":
         return upgrade.sentence
     return f"keep the network non-blocking; it is not the limit today: {upgrade.sentence}"

@@ -73,7 +73,7 @@ class AdviseQuestion(Struct, frozen=True, kw_only=True):
     bandwidth: Annotated[
         Bandwidth | None,
         Meta(
-            description="Network between the GPUs: a thin link between sites, an "
+            description="Network between the GPUs: a slow link between sites, an "
             "ordinary network, or a fast fabric"
         ),
     ] = None

@@ -78,7 +78,7 @@ def _concurrency_over_replica(
         text = (
             "no load (`--qps`) given"
             if question.kind == "inference"
-            else "training has no replicas"
+            else "not applicable to training"
         )
         fired = None if question.kind == "inference" else False
         return Trigger(code=code, fired=fired, sentence=text)

@@ -95,7 +95,7 @@ def fabric_ports(design: Design, fabric: Fabric, plan: FabricPlan) -> LayerCeili
         "more need another switch tier"
     )
     if others:
-        text = f"{text} (other pools use {others:,})"
+        text = f"{text} ({others:,} of them are used by other pools)"
     return name.binds(ceiling, _grade(fabric), text)
 
 

@@ -40,7 +40,7 @@ def checkpoint_write(design: Design) -> LayerCeiling:
     grade: CeilingGrade = "supposed" if "write_gb_per_s" in tier.defaulted else "stated"
     text = (
         f"at this size, {size_tb:.2g} TB checkpoints at {tier.write_bandwidth / 1e9:,.0f} GB/s and "
-        f"the failures of `{design.train.failures}` take {_allowed(design)}"
+        f"failures (preset `{design.train.failures}`) take {_allowed(design)}"
     )
     return _layer(design, name, ceiling, worst(grade, _preset_grade(design)), text)
 
@@ -51,8 +51,8 @@ def failures(design: Design) -> LayerCeiling:
     ceiling = _largest(design, lambda nodes: _share_left_free(design, nodes))
     per_day = float(_rate_per_s(design, np.asarray([max(ceiling, 1.0)]))[0]) * 86_400
     text = (
-        f"{per_day:.1f} failures a day cost {_allowed(design)} for detection and restarts, "
-        "even with free checkpoints"
+        f"at {per_day:.1f} failures a day, detection and restarts take {_allowed(design)}, "
+        "even if checkpoints take no time"
     )
     return _layer(design, name, ceiling, _preset_grade(design), text)
 

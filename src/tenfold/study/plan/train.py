@@ -85,7 +85,7 @@ def plan_training(question: TrainQuestion, observed: Sequence[TrainRow] = ()) ->
     if question.tokens is None and (question.deadline_s or question.budget_usd):
         raise InputError(
             "missing-tokens",
-            "a deadline or budget needs the length of the run",
+            "a deadline or a budget requires the length of the run",
             "add it in tokens: `--tokens 1e12`",
             field="--tokens",
         )

@@ -27,7 +27,7 @@ def open_record(named: str) -> tuple[Bundle, tuple[str, ...]]:
         raise InputError(
             "no-journal",
             f"no journal at `{file}`",
-            "give a bundle (.jsonl, .jsonl.gz), state directory, journal file or database URL; "
+            "pass a bundle (.jsonl, .jsonl.gz), state directory, journal file or database URL; "
             "`tenfold up` creates a journal",
             file=str(file),
         )

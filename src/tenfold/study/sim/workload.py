@@ -117,6 +117,6 @@ def _loads(request: WorkloadRequest) -> list[float]:
         return [request.loads[0] / len(mixes)] * len(mixes)
     raise InputError(
         "loads-and-mixes",
-        f"{len(mixes)} mixes, but {len(request.loads)} loads",
+        f"{len(mixes)} `--mix` but {len(request.loads)} `--load` values",
         "give one `--load` for all mixes, or one per `--mix`",
     )

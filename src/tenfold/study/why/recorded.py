@@ -87,7 +87,7 @@ def ask(saved: SavedState, job_id: str, seek: RemedySearch = "cheapest") -> Answ
     if story is None:
         raise InputError(
             "unknown-job",
-            f"no job `{job_id}` in `{saved.file}` {duration_text(saved.at_ms)} after its start",
+            f"no job `{job_id}` in `{saved.file}` at {duration_text(saved.at_ms)}",
             "`tenfold job list` shows pending and running jobs; --at selects another time",
             file=saved.file,
         )

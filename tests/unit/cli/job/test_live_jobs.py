@@ -47,7 +47,7 @@ def test_a_dry_run_says_what_would_become_of_a_job_and_hands_in_nothing(
     fits = job_file(tmp_path, 'name = "fits"\ncommand = ["true"]\nnodes = 2\ngpus_per_node = 8\n')
     text = said(capsys, "job", "submit", fits, "--dry-run")
     assert "`fits` of team `admin` would start now on virtual-1, virtual-2" in text
-    assert "nodes large enough: 2: virtual-1, virtual-2" in text
+    assert "nodes large enough: 2 (virtual-1, virtual-2)" in text
     told = json.loads(said(capsys, "job", "submit", fits, "--dry-run", "--json"))
     assert (told["outcome"], told["nodes"]) == ("starts", ["virtual-1", "virtual-2"])
     never = job_file(tmp_path, 'command = ["true"]\nnodes = 3\ngpus_per_node = 8\n')

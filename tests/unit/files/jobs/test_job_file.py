@@ -103,7 +103,7 @@ def test_a_key_that_cannot_be_submitted_is_refused_with_what_to_write(tmp_path: 
         read_submission(path)
     one = error.value.findings[0]
     assert (one.line, one.code, one.hint) == (2, "unknown-key", NOT_SUBMITTED[key])
-    assert one.message == f"`{key}` works for recorded runs, but cannot be submitted"
+    assert one.message == f"`{key}` is only supported for recorded runs"
 
 
 def test_a_size_by_the_node_and_one_of_the_whole_job_are_not_mixed(tmp_path: Path):

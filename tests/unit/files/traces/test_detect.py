@@ -37,7 +37,7 @@ def test_notes_go_to_standard_error(log: Path, tmp_path: Path, capsys: pytest.Ca
     import_trace_command("sacct", log, out=tmp_path / "jobs.csv")
     captured = capsys.readouterr()
     assert captured.out.startswith(
-        "2 jobs from 2 teams over 0.5 days, 9 GPU-hours, 2 distinct requests"
+        "2 jobs from 2 teams over 0.5 days, 9 GPU-hours, 2 distinct job shapes"
     )
     assert "note: 1 job is skipped: they never started" in captured.err
 

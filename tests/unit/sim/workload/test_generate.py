@@ -186,7 +186,7 @@ def test_several_mixes_have_a_load_each_or_share_one():
     assert generate_workload(request(mixes=["interactive", "batch"])).load == pytest.approx(
         0.9, rel=0.05
     )
-    with pytest.raises(InputError, match="2 mixes, but 3 loads"):
+    with pytest.raises(InputError, match="2 `--mix` but 3 `--load` values"):
         generate_workload(request(mixes=["interactive", "batch"], loads=[0.1, 0.2, 0.3]))
 
 

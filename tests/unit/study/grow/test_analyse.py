@@ -149,7 +149,7 @@ def test_a_layer_over_its_limit_that_does_not_grow_is_told_and_not_named():
     assert answer.first is None
     assert answer.assumptions[0] == (
         "over its limit today, whichever axis grows: Site power, site hall "
-        "(site power in hall: 400 of 200 kW)"
+        "(site power at hall: 400 of 200 kW)"
     )
 
 

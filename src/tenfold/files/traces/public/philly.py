@@ -95,7 +95,7 @@ def _entries(path: Path) -> list[_Entry]:
         raise InputError(
             "not-json",
             f"`{path}` is not JSON: {error}",
-            "give the unpacked file `cluster_job_log` of the trace",
+            "pass the unpacked file `cluster_job_log` of the trace",
             file=str(path),
         ) from None
 

@@ -61,7 +61,7 @@ class LeadTimeLayer(DerivedLayer):
         weeks, title = time.weeks_p90, first.of.label("")
 
         def symptom(_: float) -> str:
-            when = f"{time.thing} ordered today: arrival in {weeks:g} weeks, at {comes:.2f}x demand"
+            when = f"ordered today, it arrives in {weeks:g} weeks, at {comes:.2f}x demand"
             return when if breaks_at == inf else f"{when}; {title} breaks at {breaks_at:.2f}x"
 
         return self.constraint(time.thing, lambda _: comes, breaks_at, STATED, symptom)

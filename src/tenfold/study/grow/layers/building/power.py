@@ -44,7 +44,7 @@ class SitePower(ComputedLayer):
             return site_kw(state, site, grown_by(axis, "nodes", factor))
 
         def symptom(factor: float) -> str:
-            return f"site power in {site.id}: {drawn(factor):,.0f} of {limit:,.0f} kW"
+            return f"site power at {site.id}: {drawn(factor):,.0f} of {limit:,.0f} kW"
 
         def relieve(multiple: float) -> list[Relief]:
             return [_feed(state, site, limit, multiple)]
@@ -62,7 +62,7 @@ def _feed(state: State, site: Site, today: float, multiple: float) -> Relief:
         )
         return with_relief(now, "site-power", replace(now.spec, sites=sites))
 
-    text = f"raise the power feed of {site.id} to {required:,} kW ({today:,.0f} today)"
+    text = f"raise the power feed of {site.id} to {required:,} kW ({today:,.0f} before)"
     return Relief("site-power", text, None, lead_weeks(state, "site-power"), apply)
 
 
@@ -104,7 +104,7 @@ class PowerBudget(ComputedLayer):
             limits = replace(now.grow.limits, kw_most=float(required))
             return replace(with_relief(now, self.name), grow=replace(now.grow, limits=limits))
 
-        text = f"raise the total power limit to {required:,} kW ({today:,.0f} today)"
+        text = f"raise the total power limit to {required:,} kW ({today:,.0f} before)"
         return Relief("power-budget", text, None, lead_weeks(state, "site-power"), apply)
 
 

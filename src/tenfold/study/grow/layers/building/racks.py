@@ -84,7 +84,8 @@ class Racks(ComputedLayer):
                 with_relief(now, "rack-power", spec), self.key(_resource(site, new)), wide
             )
 
-        text = f"raise racks in {site.id} to {new:g} kW: {carrier.name} cooling ({limit:g} today)"
+        raised = f"raise the rack limit at {site.id} to {new:g} kW"
+        text = f"{raised} with {carrier.name} cooling ({limit:g} before)"
         yield Relief("rack-power", text, None, lead_weeks(state, "rack-power"), apply)
 
     def _more(self, state: State, racks: RackClass, multiple: float) -> Relief:
@@ -95,7 +96,7 @@ class Racks(ComputedLayer):
         def apply(now: State) -> State:
             return scale_capacity(with_relief(now, "more-racks"), key, 1 + more / there)
 
-        text = f"spread the nodes over {count(more, 'more rack')} ({there:,.0f} today)"
+        text = f"spread the nodes over {count(more, 'more rack')} ({there:,.0f} before)"
         return Relief("more-racks", text, None, lead_weeks(state, "rack"), apply)
 
 

@@ -9,7 +9,7 @@ from tenfold.physics.scaling import efficiency_at
 from tenfold.study.grow.history import gpu_time
 from tenfold.study.grow.state import State
 
-ASSUMES = "the workload comes from a history without start times, a mix, or the expected model"
+ASSUMES = "the workload comes from a mix, the expected model, or a history without start times"
 Scaling = Sequence[tuple[int, float]]
 
 

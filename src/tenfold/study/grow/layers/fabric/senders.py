@@ -18,7 +18,7 @@ from tenfold.study.grow.layers.fabric.leaves import line_bytes_per_s
 from tenfold.study.grow.state import State
 from tenfold.study.plan.traffic import crossing_parts
 
-ASSUMES = "a typical fabric, or jobs of a mix or of the expected model"
+ASSUMES = "a typical fabric, and jobs from a mix or for the expected model"
 NO_SENDERS = (
     "`network_gbps_per_gpu` and `network_share` in `--profiles`, or `model` under `[expects]`"
 )

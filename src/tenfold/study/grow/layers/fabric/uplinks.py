@@ -161,7 +161,7 @@ def reduced_oversubscription(
         return with_relief(now, "uplinks", replace(now.spec, fabrics=fabrics))
 
     which = "pod" if core else "leaf"
-    ratios = f"{max(ratio, 1.0):.3g}:1 ({old:g}:1 today)"
+    ratios = f"{max(ratio, 1.0):.3g}:1 ({old:g}:1 before)"
     text = f"lower the oversubscription of {which} uplinks in {fabric.id} to {ratios}"
     return Relief("uplinks", text, None, lead_weeks(state, "switch"), apply)
 

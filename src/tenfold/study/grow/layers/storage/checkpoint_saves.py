@@ -60,7 +60,7 @@ class CheckpointSaves(ComputedLayer):
 
         def symptom(factor: float) -> str:
             return (
-                f"checkpoints to {tier.id} and failures take {lost(factor):.0%} of the time "
+                f"failures and checkpoint writes to {tier.id} take {lost(factor):.0%} of the time "
                 f"(limit {most:.0%})"
             )
 

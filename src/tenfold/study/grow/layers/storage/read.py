@@ -31,7 +31,7 @@ class StorageRead(ComputedLayer):
     missing_reported_with = ("job-size",)
     needs = NEEDS_PROFILES
     fixed_by = "more storage shelves"
-    assumes = "every GPU reads the tokens of the expected model, 4 bytes each"
+    assumes = "every GPU reads training tokens at the rate of the expected model, 4 bytes per token"
     lead_times = ("storage",)
 
     def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:

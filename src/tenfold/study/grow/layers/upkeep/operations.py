@@ -83,6 +83,6 @@ def _people(state: State, crew: float, multiple: float) -> Relief:
     """A fraction is a technician who also has other work; hires are whole people."""
     each = state.grow.operations.usd_per_person_month
     more = max(1, ceil(crew * (multiple - 1) * NEARLY))
-    text = f"hire {count(more, 'technician')} ({crew:g} today)"
+    text = f"hire {count(more, 'technician')} ({crew:g} before)"
     apply = operated("people", lambda old: replace(old, crew=crew + more))
     return Relief("people", text, None if each is None else each * more, None, apply)
