@@ -160,15 +160,16 @@ def test_a_broken_csv_never_ends_in_a_traceback(text: str):
 
 node_names = st.from_regex(r"[a-z]{1,3}(-?[0-9]{1,4})?(-[a-z]{2})?", fullmatch=True)
 texts = st.text(min_size=1, max_size=12)
+lines = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=12)
 nodes = st.builds(
     InventoryNode,
     name=node_names,
-    accelerator=st.none() | st.sampled_from(["h100", "NVIDIA-A100-SXM4-80GB", "mi300x"]) | texts,
+    accelerator=st.none() | st.sampled_from(["h100", "NVIDIA-A100-SXM4-80GB", "mi300x"]) | lines,
     gpus=st.sampled_from([0, 1, 4, 8]),
     cpus=st.integers(1, 256),
     memory_gib=st.floats(0, 4096),
-    rack=st.none() | st.sampled_from(["r1", "r2", "eu-r1"]) | texts,
-    site=st.none() | st.sampled_from(["eu", "us", "main"]) | texts,
+    rack=st.none() | st.sampled_from(["r1", "r2", "eu-r1"]) | lines,
+    site=st.none() | st.sampled_from(["eu", "us", "main"]) | lines,
     labels=st.dictionaries(
         st.sampled_from(["partitions", "features", "owner"]) | texts, texts, max_size=2
     ),

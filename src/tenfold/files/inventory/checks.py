@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from tenfold.model.errors import InputError
 from tenfold.model.fleet import hostlist
 from tenfold.model.fleet.inventory import InventoryNode
+from tenfold.model.strings import is_one_line
 
 NAME_MAX = 200
 NODES_MAX = 1_000_000
@@ -48,7 +49,7 @@ def name_fault(name: str) -> str:
         alone = hostlist.expand(hostlist.fold([name]))
     except hostlist.HostlistError:
         alone = []
-    if alone != [name] or any(letter.isspace() for letter in name):
+    if alone != [name] or any(letter.isspace() for letter in name) or not is_one_line(name):
         return f"`{name}` cannot be a node name: it does not fit in a host list"
     return ""
 
@@ -69,4 +70,6 @@ def _figure_fault(node: InventoryNode) -> str:
                 f"node `{node.name}` has a `{field}` of {len(text)} characters, "
                 f"expected 1 to {NAME_MAX}"
             )
+        if text is not None and not is_one_line(text):
+            return f"node `{node.name}` has control characters in `{field}`"
     return ""

@@ -22,6 +22,7 @@ from tenfold.model.errors import InputError, InvalidFile
 from tenfold.model.fleet import hostlist
 from tenfold.model.fleet.finding import Finding
 from tenfold.model.fleet.inventory import Inventory, InventoryNode
+from tenfold.model.strings import is_one_line
 
 COLUMNS = ("name", "accelerator", "gpus", "cpus", "memory_gib", "rack", "site")
 
@@ -101,6 +102,8 @@ class _Table:
                 self._add(
                     "wrong-value", f"`{column}` has more than {NAME_MAX} characters", "shorten it"
                 )
+            elif not is_one_line(row.get(column, "")):
+                self._add("wrong-value", f"`{column}` has control characters", "remove them")
         accelerator = row.get("accelerator") or None
         if len(self.findings) == before and accelerator and not gpus:
             message = f"`{row['name']}` has accelerator `{accelerator}` but no `gpus`"

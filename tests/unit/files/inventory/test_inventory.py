@@ -172,8 +172,15 @@ def test_comments_cannot_break_out_of_their_line(tmp_path: Path):
 
 
 def test_texts_of_any_kind_survive_the_file(tmp_path: Path):
-    odd = 'a "quoted" \\ text\n\x7f with \u20ac = signs'
-    made = draft(node("n1", labels={"odd key/with.dots": odd}, rack=odd))
+    odd = 'a "quoted" \\ text with \u20ac = signs'
+    several = f"{odd}\n\x7f"
+    made = draft(node("n1", labels={"odd key/with.dots": several}, rack=odd))
     spec = loaded(made, tmp_path)
-    assert spec.pools[0].labels == {"odd key/with.dots": odd}
+    assert spec.pools[0].labels == {"odd key/with.dots": several}
     assert spec.racks[0].id == odd
+
+
+@pytest.mark.parametrize("field", ["accelerator", "rack", "site"])
+def test_a_name_with_control_characters_is_refused(field: str):
+    with pytest.raises(InputError, match=f"control characters in `{field}`"):
+        draft(node("n1", **{field: "a\x1fb"}))

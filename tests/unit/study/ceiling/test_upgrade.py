@@ -87,4 +87,4 @@ def test_what_cannot_be_answered_is_a_misfit(fleet):
     assert isinstance(upgrade(fleet(400)), Misfit)
     large = upgrade(fleet(400), CeilingQuestion(model="Megatron 1008B"))
     assert isinstance(large, Misfit)
-    assert "does not fit on up to" in render(large.reasons[0])
+    assert "GPUs or fewer" in render(large.reasons[0])
