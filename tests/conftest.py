@@ -1,10 +1,30 @@
-"""How properties are drawn: freely at the desk, the same way each time where a change must land."""
+"""How properties are drawn, and a control plane of its own for a test.
+
+Properties are drawn freely at the desk, and the same way each time where a change must land.
+"""
 
 import os
+from collections.abc import Generator
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
+
+from unit.up_process import Up
 
 # A failure prints the line that draws the same example again.
 settings.register_profile("desk", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "desk")
+
+
+@pytest.fixture
+def up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Up, None, None]:
+    """A control plane in an empty state directory; commands of the test find it there."""
+    for name in ("TENFOLD_URL", "TENFOLD_TOKEN", "TENFOLD_JOURNAL", "SSL_CERT_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TENFOLD_HOME", str(tmp_path / "home"))
+    made = Up(tmp_path / "home")
+    yield made
+    if made.process is not None:
+        made.kill()

@@ -1,7 +1,7 @@
 """A node that is lost again and again: in both worlds the job is started again each time.
 
-Live it is told over real processes in `hostile/test_retries_end.py`, where the same count of losses
-that have another cause ends the job. Here the count that both worlds share is compared.
+`hostile/jobs/test_retries_end.py` checks it live, with real processes; there, as many losses with
+another cause end the job. Here the count that both worlds share is compared.
 """
 
 from tenfold.compose.simulation import SimRequest, simulate

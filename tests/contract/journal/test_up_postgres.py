@@ -40,17 +40,6 @@ def journal(server: Server, request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Up, None, None]:
-    for name in ("TENFOLD_URL", "TENFOLD_TOKEN", "TENFOLD_JOURNAL"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("TENFOLD_HOME", str(tmp_path / "home"))
-    made = Up(tmp_path / "home")
-    yield made
-    if made.process is not None:
-        made.kill()
-
-
-@pytest.fixture
 def gate(tmp_path: Path) -> Generator[Path, None, None]:
     path = tmp_path / "gate"
     os.mkfifo(path)

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -15,17 +14,6 @@ from tenfold.journal.backup import back_up
 from tenfold.journal.store import open_store
 from tenfold.report.figures import file_bytes
 from unit.up_process import Up
-
-
-@pytest.fixture
-def up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Up, None, None]:
-    for name in ("TENFOLD_URL", "TENFOLD_TOKEN", "TENFOLD_JOURNAL"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("TENFOLD_HOME", str(tmp_path / "home"))
-    made = Up(tmp_path / "home")
-    yield made
-    if made.process is not None:
-        made.kill()
 
 
 def asked(capsys: pytest.CaptureFixture[str], *words: str, status: int = 0):

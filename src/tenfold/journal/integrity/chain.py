@@ -1,7 +1,7 @@
 """The digest chain: each event's digest covers the event and the digest before it.
 
 After an export, the older events that stay form a chain of their own, which ends with
-`exports.kept`; the others continue from `exports.chain`. A reader is told the first event that does
+`exports.kept`; the others continue from `exports.chain`. Checks raise at the first event that does
 not fit.
 """
 

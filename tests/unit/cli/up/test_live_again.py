@@ -3,12 +3,9 @@
 import json
 import os
 import socket
-from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
-
-import pytest
 
 import tenfold
 from patience import HANG_S
@@ -16,17 +13,6 @@ from tenfold.client.endpoint import read_address
 from unit.up_process import Up
 
 GATED = 'printf "before "; read word < "$GATE"; echo after'
-
-
-@pytest.fixture
-def up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Up, None, None]:
-    for name in ("TENFOLD_URL", "TENFOLD_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("TENFOLD_HOME", str(tmp_path / "home"))
-    made = Up(tmp_path / "home")
-    yield made
-    if made.process is not None:
-        made.kill()
 
 
 def sent(up: Up, key: str) -> socket.socket:

@@ -27,17 +27,6 @@ def gate(tmp_path: Path) -> Generator[Path, None, None]:
         os.write(os.open(path, os.O_WRONLY | os.O_NONBLOCK), b"go\n")
 
 
-@pytest.fixture
-def up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Up, None, None]:
-    for name in ("TENFOLD_URL", "TENFOLD_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("TENFOLD_HOME", str(tmp_path / "home"))
-    made = Up(tmp_path / "home")
-    yield made
-    if made.process is not None:
-        made.kill()
-
-
 def begun(client: tenfold.Client, gate: Path) -> str:
     """Hand in a job that waits at the gate, and return its name once it runs."""
     made = client.submit(name="gated", command=["sh", "-c", GATED], env={"GATE": str(gate)})

@@ -1,10 +1,8 @@
 """After a run with known secrets every file is read: they stand where they must, no more."""
 
-from collections.abc import Generator
 from pathlib import Path
 
 import httpx
-import pytest
 
 import tenfold
 from patience import HANG_S
@@ -14,17 +12,6 @@ from unit.up_process import Up
 VALUE = "a-secret-in-the-environment-of-a-job"
 MAY_HOLD_VALUES = ("journal.db", "journal.db-wal", "run/")
 """What a job is given must be kept to give it again: in the journal, and with its attempt."""
-
-
-@pytest.fixture
-def up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Up, None, None]:
-    for name in ("TENFOLD_URL", "TENFOLD_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("TENFOLD_HOME", str(tmp_path / "home"))
-    made = Up(tmp_path / "home")
-    yield made
-    if made.process is not None:
-        made.kill()
 
 
 def holding(home: Path, secret: str) -> list[str]:

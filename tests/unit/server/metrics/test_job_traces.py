@@ -77,17 +77,6 @@ def collecting() -> Generator[Collector, None, None]:
         thread.join(10)
 
 
-@pytest.fixture
-def up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Up, None, None]:
-    for name in ("TENFOLD_URL", "TENFOLD_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("TENFOLD_HOME", str(tmp_path / "home"))
-    made = Up(tmp_path / "home")
-    yield made
-    if made.process is not None:
-        made.kill()
-
-
 def submit_traced(up: Up, script: str, **more: str) -> str:
     """Hand in a job by a request that is part of a trace."""
     at = read_address(up.home)

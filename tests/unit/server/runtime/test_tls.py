@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Generator
 from pathlib import Path
 
 import httpx
@@ -31,17 +30,6 @@ def pair(tmp_path: Path) -> tuple[Path, Path]:
         [openssl, "req", "-x509", *words, *name, *files], check=True, capture_output=True
     )
     return certificate, key
-
-
-@pytest.fixture
-def up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Up, None, None]:
-    for name in ("TENFOLD_URL", "TENFOLD_TOKEN", "SSL_CERT_FILE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("TENFOLD_HOME", str(tmp_path / "home"))
-    made = Up(tmp_path / "home")
-    yield made
-    if made.process is not None:
-        made.kill()
 
 
 def test_who_trusts_the_certificate_is_answered_and_nobody_else(

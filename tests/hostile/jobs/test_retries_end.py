@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec import UNSET
 
-from hostile.hurried_loop import NODE, HurriedLoop, hurried_loop
+from hostile.jobs.hurried_loop import NODE, HurriedLoop, hurried_loop
 from tenfold.fleet.retries import BACK_OFF_MS_MOST, LOSSES_MOST
 from tenfold.journal import read
 from tenfold.journal.store import open_store

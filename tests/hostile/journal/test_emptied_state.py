@@ -2,9 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Generator
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -12,17 +10,6 @@ import tenfold
 from patience import HANG_S
 from tenfold.cli.main import main
 from unit.up_process import Up
-
-
-@pytest.fixture
-def up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Up, None, None]:
-    for name in ("TENFOLD_URL", "TENFOLD_TOKEN", "TENFOLD_JOURNAL"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("TENFOLD_HOME", str(tmp_path / "home"))
-    made = Up(tmp_path / "home")
-    yield made
-    if made.process is not None:
-        made.kill()
 
 
 @pytest.fixture

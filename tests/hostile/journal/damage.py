@@ -17,14 +17,12 @@ from typing import Any
 import pytest
 from sqlalchemy import create_engine, make_url, text
 
-from engines.postgres import new_database, running_postgres
 from journal_builders import JOINED, batches_of, read_tables, submitted
 from tenfold.compose.live_journal import LiveJournal
 from tenfold.fleet.fleet import Fleet
 from tenfold.journal import read
 from tenfold.journal.append import JournalWriter, open_journal
-from tenfold.journal.backup import back_up
-from tenfold.journal.integrity.head_file import HeadFile, check_head, read_head
+from tenfold.journal.integrity.head_file import read_head
 from tenfold.journal.snapshots import save_snapshot
 from tenfold.journal.store import Store, open_store
 from tenfold.journal.verify import verify
@@ -210,11 +208,11 @@ class Damage:
             live(address, head)
 
     def test_the_chain_goes_on_after_compaction(self, address: str, head: Path, tmp_path: Path):
-        store, writer = _compacted(address, tmp_path)
+        store, writer = compacted(address, tmp_path)
         assert verify(store).findings == ()
         writer.append([submitted(900), submitted(901)])
         assert verify(store).findings == ()
-        exported, kept = _exported(store)
+        exported, kept = export_of(store)
         gone = max(set(range(1, exported)) - {*kept})
         assert kept, "the run left open jobs behind"
         for seq in (kept[0], kept[-1]):
@@ -224,7 +222,7 @@ class Damage:
                 f"UPDATE events SET seq = {gone} WHERE seq = {seq}",
             ):
                 with undone(store, statement):
-                    assert "journal-damaged" in _codes(store), statement
+                    assert "journal-damaged" in codes(store), statement
         for statement in (
             f"DELETE FROM events WHERE seq = {exported + 1}",
             f"UPDATE events SET at_ms = at_ms + 1 WHERE seq = {exported + 1}",
@@ -233,9 +231,9 @@ class Damage:
             f"DELETE FROM exports WHERE last_seq = {exported}",
         ):
             with undone(store, statement):
-                assert _codes(store), statement
+                assert codes(store), statement
         with closing(store), undone(store, "UPDATE exports SET bundle = 'x'"):
-            assert {*_codes(store)} == {"bundle-damaged"}
+            assert {*codes(store)} == {"bundle-damaged"}
 
     def test_a_damaged_event_is_not_moved_to_a_bundle(self, address: str, tmp_path: Path):
         with closing(open_store(address)) as store:
@@ -302,7 +300,7 @@ class Damage:
         """Change a random column of a random row in one of many ways, and take it back."""
         for seed in range(TRIES):
             dice = Random(f"rows-{seed}")
-            statement = _random_statement(dice)
+            statement = random_statement(dice)
             before = dump(store)
             with undone(store, statement):
                 same = dump(store) == before
@@ -320,156 +318,6 @@ class Damage:
             with closing(open_store(address)) as store:
                 assert verify(store, head).findings == ()
         live(address, head).close()
-
-
-class TestSqlite(Damage):
-    @pytest.fixture
-    def address(self, tmp_path: Path) -> str:
-        return str(tmp_path / "journal.db")
-
-    def test_a_lost_write_ahead_log_is_found(self, tmp_path: Path):
-        """Copy the database without its log, as a careless copy of a running journal does."""
-        path, head = tmp_path / "journal.db", tmp_path / "journal.head"
-        journal = live(str(path), head)
-        journal.append(JOINED)
-        with sqlite3.connect(path) as plain:
-            plain.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        plain.close()
-        journal.append([submitted(1)])
-        copy = tmp_path / "copy" / "journal.db"
-        copy.parent.mkdir()
-        copy.write_bytes(path.read_bytes())
-        copy.with_suffix(".head").write_bytes(head.read_bytes())
-        journal.close()
-        with closing(open_store(copy)) as store, pytest.raises(TenfoldError) as caught:
-            check_head(store, copy.with_suffix(".head"))
-        assert caught.value.code == "journal-cut"
-
-    def test_a_flipped_bit_anywhere_in_the_file_is_found_or_changes_no_event(self, tmp_path: Path):
-        path, head = tmp_path / "journal.db", tmp_path / "journal.head"
-        journal = live(str(path), head)
-        journal.append(JOINED)
-        for number in range(1, 13):
-            journal.append([submitted(number)])
-        journal.close()
-        with closing(sqlite3.connect(path)) as plain:
-            plain.execute("PRAGMA journal_mode=DELETE")
-            pages = _pages_of_events(plain)
-            size = plain.execute("PRAGMA page_size").fetchone()[0]
-        whole = path.read_bytes()
-        with closing(open_store(path)) as store:
-            before = dump(store)
-        found = 0
-        for seed in range(TRIES * 4):
-            dice = Random(f"bits-{seed}")
-            content = bytearray(whole)
-            at = dice.choice(pages) * size + dice.randrange(size)
-            content[at] ^= 1 << dice.randrange(8)
-            trial = tmp_path / "trial.db"
-            trial.write_bytes(content)
-            is_valid, same = _judged(trial, head, before)
-            assert same or not is_valid, f"seed {seed}: byte {at} is damaged, not found"
-            found += not is_valid
-        assert found > TRIES // 2
-
-    @pytest.mark.parametrize("value", ["CAST(body AS BLOB)", "CAST(x'ff22' AS TEXT)", "7"])
-    def test_a_text_of_another_type_is_found(self, store: Store, head: Path, value: str):
-        """A single bit makes a text a blob with the same bytes."""
-        with closing(store):
-            execute(store, f"UPDATE events SET body = {value} WHERE seq = 6")
-            found = verify(store, head)
-        assert "event 6 " in found.findings[0].message
-
-    def test_restoring_a_backup_is_a_warning_and_not_damage(self, tmp_path: Path):
-        path, head = tmp_path / "journal.db", tmp_path / "journal.head"
-        journal = live(str(path), head)
-        journal.append(JOINED)
-        back_up(journal.store, tmp_path / "copy.db")
-        journal.append([submitted(1)])
-        journal.close()
-        path.write_bytes((tmp_path / "copy.db").read_bytes())
-        for _ in range(2):
-            # It may be killed before it has written the file.
-            with closing(open_store(path)) as store:
-                assert [one.code for one in verify(store, head).findings] == ["journal-restored"]
-        journal = live(str(path), head)
-        assert [one.code for one in journal.warnings] == ["journal-restored"]
-        journal.append([submitted(2)])
-        journal.close()
-        with closing(open_store(path)) as store:
-            assert verify(store, head).findings == ()
-            execute(store, "DELETE FROM events WHERE seq = 3")
-            assert not verify(store, head).is_valid, "it is no backup any more"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    with running_postgres() as address:
-        yield address
-
-
-@pytest.mark.engine
-class TestPostgres(Damage):
-    @pytest.fixture
-    def address(self, server: str) -> str:
-        return new_database(server, f"damaged{next(NUMBERS)}")
-
-    def test_a_replica_that_was_behind_is_found_after_a_failover(
-        self, server: str, address: str, head: Path
-    ):
-        """Copy the database, write on, and go back to the copy, as an asynchronous replica."""
-        journal = live(address, head)
-        journal.append(JOINED)
-        journal.close()
-        behind = _cloned(server, address, f"replica{next(NUMBERS)}")
-        journal = live(address, head)
-        journal.append([submitted(1)])
-        journal.close()
-        with pytest.raises(TenfoldError) as caught:
-            live(behind, head)
-        assert caught.value.code == "journal-cut"
-        assert "other database server" in caught.value.hint
-
-
-def test_a_head_file_that_cannot_be_written_does_not_stop_the_journal(tmp_path: Path):
-    path, head = tmp_path / "journal.db", tmp_path / "journal.head"
-    journal = live(str(path), head)
-    journal.append(JOINED)
-    writer: Any = journal._writer  # pyright: ignore[reportPrivateUsage]
-    head_file: HeadFile = writer._head_file
-    descriptor: int = head_file._file  # pyright: ignore[reportPrivateUsage]
-    full = os.open("/dev/full", os.O_WRONLY)
-    kept = os.dup(descriptor)
-    os.dup2(full, descriptor)
-    journal.append([submitted(1)])
-    os.dup2(kept, descriptor)
-    journal.append([submitted(2)])
-    for one in (kept, full):
-        os.close(one)
-    journal.close()
-    with closing(open_store(path)) as store:
-        assert verify(store, head).findings == ()
-    found = read_head(head)
-    assert found is not None
-    assert found.seq == 4
-
-
-def test_a_folder_that_cannot_be_written_keeps_the_old_head_and_starts(tmp_path: Path):
-    path, head = tmp_path / "journal.db", tmp_path / "heads" / "journal.head"
-    head.parent.mkdir()
-    journal = live(str(path), head)
-    journal.append(JOINED)
-    journal.close()
-    # A folder in the place of the new file: root may write anywhere else.
-    (head.parent / ".journal.head").mkdir()
-    journal = live(str(path), head)
-    journal.append([submitted(1)])
-    journal.close()
-    found = read_head(head)
-    assert found is not None
-    assert found.seq == 2
-    with closing(open_store(path)) as store:
-        assert verify(store, head).findings == ()
 
 
 def live(address: str, head: Path) -> LiveJournal:
@@ -525,7 +373,7 @@ def dump(store: Store) -> list[tuple[object, ...]]:
         return [tuple(row) for row in rows]
 
 
-def _judged(trial: Path, head: Path, before: list[tuple[object, ...]]) -> tuple[bool, bool]:
+def judged(trial: Path, head: Path, before: list[tuple[object, ...]]) -> tuple[bool, bool]:
     """Return whether a damaged file is called whole, and whether its events are the same."""
     for name in ("-wal", "-shm"):
         trial.with_name(trial.name + name).unlink(missing_ok=True)
@@ -542,7 +390,7 @@ def _judged(trial: Path, head: Path, before: list[tuple[object, ...]]) -> tuple[
     return is_valid, same
 
 
-def _pages_of_events(plain: sqlite3.Connection) -> list[int]:
+def pages_of_events(plain: sqlite3.Connection) -> list[int]:
     """Return the pages that hold the events, by their numbers from 0."""
     try:
         rows = plain.execute("SELECT pageno FROM dbstat WHERE name = 'events'").fetchall()
@@ -552,7 +400,7 @@ def _pages_of_events(plain: sqlite3.Connection) -> list[int]:
     return [row[0] - 1 for row in rows]
 
 
-def _random_statement(dice: Random) -> str:
+def random_statement(dice: Random) -> str:
     seq = dice.randrange(1, 15)
     other = dice.choice([one for one in range(1, 15) if one != seq])
     place = dice.randrange(1, 200)
@@ -574,7 +422,7 @@ def _random_statement(dice: Random) -> str:
     )
 
 
-def _compacted(address: str, folder: Path) -> tuple[Store, JournalWriter]:
+def compacted(address: str, folder: Path) -> tuple[Store, JournalWriter]:
     """Make a journal whose older events moved out in two parts, except those of open jobs."""
     store = open_store(address)
     writer, fleet = open_journal(store, "test", 0), Fleet()
@@ -588,18 +436,18 @@ def _compacted(address: str, folder: Path) -> tuple[Store, JournalWriter]:
     return store, writer
 
 
-def _exported(store: Store) -> tuple[int, list[int]]:
+def export_of(store: Store) -> tuple[int, list[int]]:
     with store.reading() as connection:
         last = connection.execute(text("SELECT max(last_seq) FROM exports")).scalar_one()
         kept = connection.execute(text(f"SELECT seq FROM events WHERE seq <= {last} ORDER BY seq"))
         return last, list(kept.scalars())
 
 
-def _codes(store: Store) -> list[str]:
+def codes(store: Store) -> list[str]:
     return [one.code for one in verify(store).findings]
 
 
-def _cloned(server: str, address: str, replica: str) -> str:
+def cloned(server: str, address: str, replica: str) -> str:
     name = make_url(address).database
     url = make_url(server).set(drivername="postgresql+psycopg")
     engine = create_engine(url, isolation_level="AUTOCOMMIT")

@@ -14,7 +14,7 @@ from threading import Event as Gate
 import pytest
 from msgspec import UNSET
 
-from hostile.hurried_loop import hurried_loop
+from hostile.jobs.hurried_loop import hurried_loop
 from hostile.plane import API, Plane, Watch
 from patience import until
 from tenfold import checkpoint

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from hostile.readers import NASTY
-from hostile.test_readers import BUNCH, PIECES, bounded
+from hostile.files.readers import NASTY
+from hostile.files.test_readers import BUNCH, PIECES, bounded
 from journal_builders import JOINED, submitted
 from tenfold.checkpoint import CheckpointError, load, newest, save, verify
 from tenfold.checkpoint.sealed import seal

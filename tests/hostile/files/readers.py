@@ -41,7 +41,7 @@ with suppress(ImportError):
     # Reserves address space when it is loaded, which a bound on one file must not count.
     import_module("pyarrow.parquet")
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CATALOGUE = load_catalogue()
 NOT_READERS = {
     "tenfold.files.core.read_errors.read_error": "makes an error",

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from hostile.readers import NASTY, NOT_READERS, READERS, Reader, public_readers
+from hostile.files.readers import NASTY, NOT_READERS, READERS, Reader, public_readers
 from tenfold.model.errors import TenfoldError
 
 EXAMPLES = int(os.environ.get("TENFOLD_FUZZ", "12"))
