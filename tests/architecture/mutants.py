@@ -53,10 +53,10 @@ _ALIKE = 'return policy.name != "slurm" and not has_windows'
 
 MUTANTS: dict[str, Mutant] = {
     "a preemption overrides a cancel": Mutant(
-        "live/attempts.py",
+        "live/attempts/attempts.py",
         'if active.stop_reason != "cancelled":',
         "if True:",
-        "unit/live/test_adoption.py::test_a_cancel_stands_over_any_other_reason_to_stop",
+        "unit/live/attempts/test_adoption.py::test_a_cancel_stands_over_any_other_reason_to_stop",
     ),
     "a job backfills before a gang that it could displace": Mutant(
         "decide/place/reserve/reservation_pass.py",

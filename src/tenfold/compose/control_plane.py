@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from tenfold.engine.loop import Decider, Witness, run
 from tenfold.fleet.fleet import Fleet
 from tenfold.live.acceptance import NodeRecord, NodeTester
-from tenfold.live.attempts import CheckpointTime
+from tenfold.live.attempts.active import CheckpointTime
 from tenfold.live.blame import CordonRule, no_cordons
 from tenfold.live.checkpoint_reader import CheckpointReader
 from tenfold.live.executor import Executor

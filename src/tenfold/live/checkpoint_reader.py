@@ -11,7 +11,7 @@ from threading import Lock, Thread
 
 from msgspec import Struct
 
-from tenfold.live.attempts import CheckpointTime
+from tenfold.live.attempts.active import CheckpointTime
 from tenfold.live.executor import AttemptEnded, AttemptLost
 from tenfold.model.job.job import Job
 from tenfold.model.job.run_spec import RunSpec

@@ -7,7 +7,7 @@ ignored. A repeated report causes no second event.
 from collections.abc import Sequence
 
 from tenfold.fleet.view import FleetView
-from tenfold.live.attempts import Attempts
+from tenfold.live.attempts.attempts import Attempts
 from tenfold.live.inbox import ReportActivity
 from tenfold.model.events import Event, JobBusy, JobIdled
 from tenfold.model.ids import JobId

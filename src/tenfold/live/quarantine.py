@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from tenfold.engine.loop import Decider
 from tenfold.fleet.fleet import Fleet
 from tenfold.fleet.view import FleetView
-from tenfold.live.attempts import Attempts
+from tenfold.live.attempts.attempts import Attempts
 from tenfold.model.decision import Decision
 from tenfold.model.errors import TenfoldError
 from tenfold.model.events import (

@@ -16,7 +16,9 @@ from msgspec import UNSET
 from tenfold.fleet.retries import back_off_ms
 from tenfold.fleet.view import FleetView
 from tenfold.live.acceptance import NodeRecord, NodeTester, NodeTests, node_test_of
-from tenfold.live.attempts import ActiveAttempt, AheadClock, Attempts, CheckpointTime
+from tenfold.live.attempts.active import ActiveAttempt, CheckpointTime
+from tenfold.live.attempts.adoption import adopt
+from tenfold.live.attempts.attempts import AheadClock, Attempts
 from tenfold.live.blame import CordonRule, FailureCordons, no_cordons
 from tenfold.live.checkpoint_reader import CheckpointReader
 from tenfold.live.executor import (
@@ -208,8 +210,11 @@ class LiveWorld:
         now_ms = self._clock.now_ms()
         found = self._node_tests.adopt(self._executor.attempts())
         handle = self._quarantine.handle
-        events = self._attempts.adopt(
-            found, now_ms, lambda job, work, is_over: handle(job, now_ms, work, is_over=is_over)
+        events = adopt(
+            self._attempts,
+            found,
+            now_ms,
+            lambda job, work, is_over: handle(job, now_ms, work, is_over=is_over),
         )
         for job_id in self._view.running:
             active = self._attempts.get(job_id)

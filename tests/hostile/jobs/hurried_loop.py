@@ -15,7 +15,7 @@ from tenfold.clock.steady import SteadyClock
 from tenfold.compose.control_plane import ControlPlane, Parts
 from tenfold.compose.live_journal import LiveJournal
 from tenfold.compose.policies import placing_decider
-from tenfold.live.attempts import CheckpointTime
+from tenfold.live.attempts.active import CheckpointTime
 from tenfold.live.inbox import Answer, Inbox, JoinNodes, Request, Submit
 from tenfold.live.local.executor import LocalExecutor
 from tenfold.model.events import Event, JobEnded, JobRefused

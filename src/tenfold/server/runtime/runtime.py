@@ -23,7 +23,7 @@ from tenfold.files.records.replay_bundle import BundleHeader
 from tenfold.journal.integrity.head_file import check_head, head_path
 from tenfold.journal.store import Store, open_store
 from tenfold.live.acceptance import NodeTester
-from tenfold.live.attempts import CheckpointTime
+from tenfold.live.attempts.active import CheckpointTime
 from tenfold.live.executor import Executor
 from tenfold.live.inbox import Answer, Inbox, JoinNodes
 from tenfold.live.usage import Probe, Usage

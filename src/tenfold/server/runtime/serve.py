@@ -39,12 +39,12 @@ from tenfold.server.background.retention import RetentionSettings
 from tenfold.server.metrics.traces import traces_from_environment
 from tenfold.server.runtime.admission import Budgets
 from tenfold.server.runtime.budgets import Limits
-from tenfold.server.runtime.connections import (
+from tenfold.server.runtime.connections.connection import (
     IDLE_S,
     GuardedConnection,
-    GuardedServer,
     max_connections,
 )
+from tenfold.server.runtime.connections.server import GuardedServer
 from tenfold.server.runtime.limiter import max_streams
 from tenfold.server.runtime.logs import log_to
 from tenfold.server.runtime.runtime import Runtime, ServerDeps

@@ -22,7 +22,7 @@ from tenfold.checkpoint.last_saved import last_saved_ms
 from tenfold.client.endpoint import ADDRESS, Address
 from tenfold.files.records.shadow_log import NAME as SHADOW_LOG
 from tenfold.journal.integrity.head_file import SUFFIX, read_head
-from tenfold.live.attempts import CheckpointTime
+from tenfold.live.attempts.active import CheckpointTime
 from tenfold.live.executor import LOG_TAIL_BYTES, MemberLog
 from tenfold.live.local.attempt import logs
 from tenfold.live.local.attempt.folder import ExecutorDir, plain_name, private_folder

@@ -3,7 +3,9 @@
 import pytest
 
 from tenfold.fleet.fleet import Fleet
-from tenfold.live.attempts import Attempts, StopReason
+from tenfold.live.attempts.active import StopReason
+from tenfold.live.attempts.adoption import adopt
+from tenfold.live.attempts.attempts import Attempts
 from tenfold.live.executor import AttemptEnded, AttemptStarted, AttemptState, Launch, Member
 from tenfold.live.job_registry import JobEntry, JobRegistry
 from tenfold.model.actions import StartJob
@@ -56,7 +58,7 @@ def test_a_device_of_an_attempt_that_is_over_stays_with_the_one_that_has_it_now(
             job_id=NAMES[1], attempt=1, phase="running", members=held, ordered_ms=Millis(0)
         ),
     ]
-    attempts.adopt(states, Millis(2))
+    adopt(attempts, states, Millis(2))
     assert [(one.job_id, one.members[0].gpus) for one in noting.launches] == [(NAMES[2], (1,))]
 
 

@@ -12,27 +12,17 @@ response is disconnected after a timeout.
 import asyncio
 import logging
 import resource
-import socket
-import ssl
-from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 import h11
-import msgspec
-import uvicorn
-from uvicorn._types import (
-    ASGI3Application,
-    ASGIReceiveCallable,
-    ASGISendCallable,
-    ASGISendEvent,
-    Scope,
-)
+from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from tenfold.server.runtime.admission import CONNECTION, Budgets
 from tenfold.server.runtime.budgets import Exceeded, Flow, Limits
-from tenfold.server.runtime.health import PATHS
+from tenfold.server.runtime.connections.parser import RequestParser
+from tenfold.server.runtime.connections.responses import LATE, REFUSED, bad_request, health_only
 
 ACCEPTS_AT_ONCE = 32
 """Connections accepted before the first of them is handled."""
@@ -42,11 +32,6 @@ FILES_KEPT = 96
 """Files for the journal and its readers, logs and the spawner: 20 when idle, about 60 when busy."""
 MOST = 4_096
 LEAST = 8
-HEAD_BYTES = 64 << 10
-"""The request line and all headers."""
-HEADERS_MAX = 100
-HANDSHAKE_S = 5.0
-"""From an open connection to the end of its TLS handshake."""
 HEAD_S = 10.0
 """From an open connection, or the first byte of the next request, to the end of its headers."""
 UNAUTHENTICATED_SHARE = 4
@@ -61,29 +46,6 @@ IDLE_S = 5
 FRESH_S = 0.25
 """A new connection is not closed as idle before this."""
 LOG_EVERY_S = 60.0
-REFUSAL = {
-    "type": "urn:tenfold:problem:too-many-connections",
-    "title": "Service unavailable",
-    "status": 503,
-    "code": "too-many-connections",
-    "detail": "all connections are in use",
-    "hint": "try again later, or raise the open file limit of the server (`ulimit -n`)",
-}
-BODY = msgspec.json.encode(REFUSAL)
-_CLOSE = (b"connection", b"close")
-_HEADERS = [
-    (b"content-type", b"application/problem+json"),
-    (b"content-length", str(len(BODY)).encode()),
-    (b"retry-after", b"1"),
-    _CLOSE,
-]
-REFUSED = (
-    b"HTTP/1.1 503 Service Unavailable\r\n"
-    + b"".join(name + b": " + value + b"\r\n" for name, value in _HEADERS)
-    + b"\r\n"
-    + BODY
-)
-LATE = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 _LOG = logging.getLogger("tenfold.server")
 
 
@@ -95,6 +57,21 @@ class ConnectionState(NamedTuple):
     unread: int = 0
 
 
+class NewConnection(Protocol):
+    """A connection without a valid token so far, or its TLS handshake."""
+
+    opened_s: float
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it has not sent a whole request so far."""
+        ...
+
+    def close_now(self) -> None:
+        """Close it and stop counting it."""
+        ...
+
+
 class ConnectionTable(ServerState):
     """All connections of one server."""
 
@@ -104,18 +81,18 @@ class ConnectionTable(ServerState):
         self.budgets = budgets or Budgets(Limits(connections=limit))
         most = self.budgets.limits.unauthenticated_connections
         self.unauthenticated_limit = max(LEAST, min(most, limit // UNAUTHENTICATED_SHARE))
-        self.unauthenticated: dict[GuardedConnection | TlsHandshake, None] = {}
+        self.unauthenticated: dict[NewConnection, None] = {}
         """Connections without a valid token so far, oldest first."""
-        self.handshakes = 0
+        self.handshakes: set[NewConnection] = set()
         self.refused = 0
         self._logged_s = float("-inf")
 
     @property
     def count(self) -> int:
         """How many there are, with those in a TLS handshake."""
-        return len(self.connections) + self.handshakes
+        return len(self.connections) + len(self.handshakes)
 
-    def admit(self, one: "GuardedConnection | TlsHandshake", now_s: float) -> bool:
+    def admit(self, one: NewConnection, now_s: float) -> bool:
         """Count a new connection as unauthenticated; False if there are too many."""
         if len(self.unauthenticated) >= self.unauthenticated_limit and not self._evict_silent(
             now_s
@@ -159,9 +136,8 @@ class ConnectionTable(ServerState):
 
     def close_handshakes(self) -> None:
         """End all TLS handshakes, so that the server can stop."""
-        for one in list(self.unauthenticated):
-            if isinstance(one, TlsHandshake):
-                one.close_now()
+        for one in list(self.handshakes):
+            one.close_now()
 
     def _evict_silent(self, now_s: float) -> bool:
         """Close the oldest connection that has sent no request; tell whether there was one."""
@@ -172,41 +148,6 @@ class ConnectionTable(ServerState):
                 one.close_now()
                 return True
         return False
-
-
-class RequestParser(h11.Connection):
-    """Reads requests, and refuses those that are too large or that two readers could split."""
-
-    def __init__(self) -> None:
-        super().__init__(h11.SERVER, HEAD_BYTES)
-        self.wrong = ""
-
-    def next_event(self) -> Any:
-        """Return what was received next."""
-        try:
-            event = super().next_event()
-            if isinstance(event, h11.Request):
-                _check_head(event)
-        except h11.RemoteProtocolError as error:
-            self.wrong = str(error)
-            self.status = error.error_status_hint
-            raise
-        return event
-
-
-def _check_head(request: h11.Request) -> None:
-    """Raise if the headers are too large, or say twice how long the body is."""
-    raw = list(request.headers.raw_items())
-    size = len(request.method) + len(request.target) + 12
-    size += sum(len(name) + len(value) + 4 for name, value in raw)
-    if size > HEAD_BYTES or len(raw) > HEADERS_MAX:
-        raise h11.RemoteProtocolError("the headers are too large", error_status_hint=431)
-    names = {name for name, _ in request.headers}
-    if b"transfer-encoding" in names:
-        if b"content-length" in names:
-            raise h11.RemoteProtocolError("Transfer-Encoding and Content-Length are both set")
-        if request.http_version < b"1.1":
-            raise h11.RemoteProtocolError("Transfer-Encoding in HTTP/1.0")
 
 
 class GuardedConnection(H11Protocol):
@@ -253,7 +194,7 @@ class GuardedConnection(H11Protocol):
             return
         table.unauthenticated.pop(self, None)
         self.is_spare = True
-        self.app = cast("ASGI3Application", _health_only(self.app, table, self.loop))
+        self.app = cast("ASGI3Application", health_only(self.app, table.refuse, self.loop))
         if table.count > table.limit + SPARE:
             table.refuse(now_s)
             transport.write(REFUSED)
@@ -307,7 +248,7 @@ class GuardedConnection(H11Protocol):
         status = getattr(self._parser, "status", 400)
         current = self._current_request()
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            self.transport.write(_bad_request(status, self._parser.wrong or msg))
+            self.transport.write(bad_request(status, self._parser.wrong or msg))
         if current is not None:
             current.disconnected = True
         self.transport.close()
@@ -367,110 +308,6 @@ class GuardedConnection(H11Protocol):
         return ConnectionState("body" if is_sending else "answer", self._requests)
 
 
-class TlsHandshake(asyncio.Protocol):
-    """A TLS handshake that has not ended; it is counted, takes a few seconds, and can be closed."""
-
-    is_silent = True
-
-    def __init__(
-        self, table: ConnectionTable, context: ssl.SSLContext, make: Callable[[], GuardedConnection]
-    ) -> None:
-        self._table, self._context, self._make = table, context, make
-        self._loop = asyncio.get_running_loop()
-        self._task: asyncio.Task[None] | None = None
-        self.opened_s: float = self._loop.time()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin, unless there are too many."""
-        self._transport = cast("asyncio.Transport", transport)
-        self._transport.pause_reading()
-        table = self._table
-        is_admitted = table.admit(self, self.opened_s)
-        if not is_admitted or table.count >= table.limit + SPARE:
-            # No response is possible before the TLS handshake.
-            table.refuse(self.opened_s)
-            table.unauthenticated.pop(self, None)
-            self._transport.abort()
-            return
-        table.handshakes += 1
-        self._task = self._loop.create_task(self._run())
-        self._task.add_done_callback(lambda _: None)
-
-    def close_now(self) -> None:
-        """End it."""
-        self._table.unauthenticated.pop(self, None)
-        self._transport.abort()
-
-    async def _run(self) -> None:
-        connection, secured = self._make(), None
-        try:
-            secured = await self._loop.start_tls(
-                self._transport,
-                connection,
-                self._context,
-                server_side=True,
-                ssl_handshake_timeout=HANDSHAKE_S,
-            )
-        except OSError:
-            # Not TLS, too slow, or gone.
-            self._transport.abort()
-        finally:
-            self._table.handshakes -= 1
-            was_admitted = self in self._table.unauthenticated
-            self._table.unauthenticated.pop(self, None)
-        if secured is None or connection.is_lost:
-            return
-        if was_admitted:
-            self._table.unauthenticated[connection] = None
-        connection.connection_made(secured)
-
-
-class GuardedServer(uvicorn.Server):
-    """A server that limits its connections."""
-
-    def __init__(self, config: uvicorn.Config, limit: int, budgets: Budgets | None = None) -> None:
-        super().__init__(config)
-        self.table = ConnectionTable(limit, budgets)
-        self.server_state: ServerState = self.table
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start accepting connections, a few at a time; the others wait in the kernel."""
-        assert sockets, "the server listens before it starts"
-        await self.lifespan.startup()
-        loop, context = asyncio.get_running_loop(), self.config.ssl
-
-        def connection() -> GuardedConnection:
-            return GuardedConnection(
-                config=self.config,
-                server_state=self.server_state,
-                app_state=self.lifespan.state,
-                _loop=loop,
-            )
-
-        def handshake() -> TlsHandshake:
-            assert context is not None, "only with TLS"
-            return TlsHandshake(self.table, context, connection)
-
-        make = connection if context is None else handshake
-        self.servers = [
-            await loop.create_server(make, sock=one, backlog=ACCEPTS_AT_ONCE) for one in sockets
-        ]
-        for one in sockets:
-            one.listen(self.config.backlog)
-        self.started = True
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop accepting connections, and finish requests in progress."""
-        self.table.close_handshakes()
-        await super().shutdown(sockets)
-
-    async def on_tick(self, counter: int) -> bool:
-        """Check connections every second."""
-        if counter % 10 == 0:
-            self.table.sweep(asyncio.get_running_loop().time())
-        return await super().on_tick(counter)
-
-
 def max_connections() -> int:
     """Return how many connections this process can have with its open file limit.
 
@@ -480,47 +317,6 @@ def max_connections() -> int:
     if files == resource.RLIM_INFINITY:
         return MOST
     return max(LEAST, min(MOST, (files - FILES_KEPT - SPARE - ACCEPTS_AT_ONCE) * 4 // 5))
-
-
-def _health_only(
-    app: ASGI3Application, table: ConnectionTable, loop: asyncio.AbstractEventLoop
-) -> "object":
-    """Return an application that answers health checks and refuses everything else."""
-
-    async def answer(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
-        async def closing(message: ASGISendEvent) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), _CLOSE]
-            await send(message)
-
-        if scope["type"] == "http" and scope["path"] in PATHS:
-            await app(scope, receive, closing)
-            return
-        table.refuse(loop.time())
-        await send({"type": "http.response.start", "status": 503, "headers": _HEADERS})
-        await send({"type": "http.response.body", "body": BODY, "more_body": False})
-
-    return answer
-
-
-def _bad_request(status: int, wrong: str) -> bytes:
-    """Return the response to what is not a request that we read."""
-    is_large = status == 431
-    title = "Request Header Fields Too Large" if is_large else "Bad Request"
-    hint = f"headers may have {HEAD_BYTES >> 10} KiB" if is_large else "send plain HTTP/1.1"
-    code = "headers-too-large" if is_large else "bad-request"
-    body = msgspec.json.encode(
-        {
-            "type": f"urn:tenfold:problem:{code}",
-            "title": title,
-            "status": status,
-            "code": code,
-            "detail": f"cannot read the request: {wrong}",
-            "hint": hint,
-        }
-    )
-    head = f"HTTP/1.1 {status} {title}\r\ncontent-type: application/problem+json\r\n"
-    return f"{head}content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode() + body
 
 
 def _age(one: GuardedConnection) -> float:

@@ -7,7 +7,8 @@ from msgspec import UNSET, UnsetType
 
 from tenfold.fleet.fleet import Fleet
 from tenfold.journal.derive import ReadTableUpdate
-from tenfold.live.attempts import Attempts
+from tenfold.live.attempts.adoption import adopt
+from tenfold.live.attempts.attempts import Attempts
 from tenfold.live.executor import AttemptEnded, AttemptState, Member
 from tenfold.live.job_registry import JobEntry, JobRegistry
 from tenfold.model.actions import StartJob
@@ -63,7 +64,7 @@ def adopted(ended_ms: int, clock: Ahead | None) -> JobEnded:
         ordered_ms=Millis(0),
         end=end,
     )
-    [fact] = attempts.adopt([state], NOW)
+    [fact] = adopt(attempts, [state], NOW)
     assert isinstance(fact, JobEnded)
     fleet.apply(fact)
     return fact

@@ -10,13 +10,13 @@ import pytest
 import uvicorn
 
 from patience import HANG_S
-from tenfold.server.runtime import connections
-from tenfold.server.runtime.connections import (
+from tenfold.server.runtime.connections import connection
+from tenfold.server.runtime.connections.connection import (
     ConnectionTable,
     GuardedConnection,
-    GuardedServer,
     max_connections,
 )
+from tenfold.server.runtime.connections.server import GuardedServer
 from tenfold.server.runtime.limiter import max_streams
 
 MOST = 4
@@ -99,7 +99,7 @@ def whole(one: socket.socket) -> bytes:
 def test_connections_that_ask_nothing_make_room_for_one_that_asks(
     trial: Trial, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(connections, "FRESH_S", -1.0)
+    monkeypatch.setattr(connection, "FRESH_S", -1.0)
     idle = [trial.connect() for _ in range(60)]
     try:
         assert trial.ask("/any").startswith(b"HTTP/1.1 200")
@@ -136,20 +136,20 @@ def test_where_all_are_at_work_only_health_is_told(trial: Trial, caplog: pytest.
 def test_half_a_request_and_silence_is_told_that_it_is_late(
     trial: Trial, monkeypatch: pytest.MonkeyPatch, bound: str, sent: bytes
 ):
-    monkeypatch.setattr(connections, bound, 0.0)
+    monkeypatch.setattr(connection, bound, 0.0)
     with trial.connect() as one:
         one.sendall(sent)
         assert whole(one).startswith(b"HTTP/1.1 408")
 
 
 def test_a_connection_that_says_nothing_is_closed(trial: Trial, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(connections, "HEAD_S", 0.0)
+    monkeypatch.setattr(connection, "HEAD_S", 0.0)
     with trial.connect() as one:
         assert whole(one) == b""
 
 
 def test_a_client_that_reads_nothing_is_let_go(trial: Trial, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(connections, "UNREAD_S", 0.0)
+    monkeypatch.setattr(connection, "UNREAD_S", 0.0)
     with trial.connect() as one:
         one.sendall(b"GET /much HTTP/1.1\r\nHost: x\r\n\r\n")
         table = trial.server.server_state
@@ -176,15 +176,15 @@ def test_headers_without_end_are_refused(trial: Trial):
 
 def test_there_are_fewer_connections_than_open_files(monkeypatch: pytest.MonkeyPatch):
     def files(count: int) -> None:
-        monkeypatch.setattr(connections.resource, "getrlimit", lambda _: (count, count))
+        monkeypatch.setattr(connection.resource, "getrlimit", lambda _: (count, count))
 
     files(200)
     most = max_connections()
-    assert most + most // 4 + connections.SPARE + connections.ACCEPTS_AT_ONCE < 200
+    assert most + most // 4 + connection.SPARE + connection.ACCEPTS_AT_ONCE < 200
     files(10)
-    assert max_connections() == connections.LEAST
+    assert max_connections() == connection.LEAST
     files(1 << 20)
-    assert max_connections() == connections.MOST
+    assert max_connections() == connection.MOST
 
 
 def test_streams_are_a_share_of_the_connections():

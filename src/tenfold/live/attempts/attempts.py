@@ -4,16 +4,22 @@ A job has at most one attempt at a time. An observation of another attempt is ou
 An attempt that ended before its start was observed counts as started.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from typing import Literal, Protocol, runtime_checkable
+from collections.abc import Set
+from typing import Protocol, runtime_checkable
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from tenfold.fleet.failure_log import after_crash
 from tenfold.fleet.retries import counts_against_job, retries_crash, retries_loss
 from tenfold.fleet.view import FleetView
+from tenfold.live.attempts.active import (
+    ActiveAttempt,
+    CheckpointTime,
+    StopReason,
+    earlier_stop_status,
+    start_event,
+)
 from tenfold.live.devices import DeviceAllocator
 from tenfold.live.executor import (
     AttemptEnded,
@@ -36,59 +42,18 @@ from tenfold.model.events import (
     JobEnded,
     JobHeld,
     JobRefused,
-    JobResized,
-    JobStarted,
     JobStopped,
 )
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job.failures import AttemptFailure
 from tenfold.model.job.job import Job, JobStatus, Slot, StopCause, per_member
-from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.reason import Causes, Reason, UserRef
 from tenfold.model.units import Millis
 
-StopReason = StopCause | Literal["cancelled", "timeout", "resize"]
-CheckpointTime = Callable[[Job, RunSpec], Millis | None]
-"""Returns the time of the newest valid checkpoint of a job."""
 LATE_MS = 100
 """An end observed within this time is recorded at the time of observation."""
 STALE = "stale-order"
 """The executor's code for an attempt that was superseded."""
-
-
-class ActiveAttempt(Struct):
-    """The active attempt of a job."""
-
-    job: Job
-    slots: tuple[Slot, ...]
-    attempt: int
-    started_ms: Millis | None = None
-    launched: bool = False
-    """False while a start is delayed."""
-    numbers: tuple[tuple[int, ...], ...] = ()
-    """DeviceAllocator by slot."""
-    stop_reason: StopReason | None = None
-    """Why it is being stopped."""
-    by: str = ""
-    """The user who cancelled its job."""
-    next_slots: tuple[Slot, ...] | None = None
-    """The slots of the next attempt, after a resize."""
-    next_attempt: int = 0
-    """The number of that attempt."""
-    is_resize: bool = False
-    """Whether this attempt continues a job that was stopped for a resize."""
-    saved_ms: Millis | None = None
-    """When its job last saved, where that is read before its end is handled."""
-    quarantine: Reason | None = None
-    """Why its job is held once it has ended."""
-
-
-Guard = Callable[[JobId, Callable[[], list[Event]], bool], Sequence[Event]]
-"""Handles one job, which may fail: its work, and whether none of its processes is left."""
-
-
-def _unguarded(job_id: JobId, work: Callable[[], list[Event]], is_over: bool) -> Sequence[Event]:
-    return work()
 
 
 @runtime_checkable
@@ -112,8 +77,8 @@ class Attempts:
     ) -> None:
         """Without `saved_at`, `note_saved` says when a job last saved, before its end."""
         self._executor = executor
-        self._registry = registry
-        self._view = view
+        self.registry = registry
+        self.view = view
         self._saved_at = saved_at
         self.waiting: list[AttemptEnded | AttemptLost] = []
         """Ends found at startup that wait for `note_saved`."""
@@ -136,7 +101,7 @@ class Attempts:
     def awaits_saved(self, observed: AttemptEnded | AttemptLost) -> ActiveAttempt | None:
         """Return the attempt that ended, if its end depends on when its job last saved."""
         active = self._current(observed.job_id, observed.attempt)
-        if active is None or self._registry.run_spec(active.job.id).checkpoint is None:
+        if active is None or self.registry.run_spec(active.job.id).checkpoint is None:
             return None
         return active
 
@@ -146,6 +111,29 @@ class Attempts:
         if active is not None:
             active.saved_ms = saved_ms
 
+    def must_wait(self, observed: AttemptEnded | AttemptLost) -> bool:
+        """Tell whether an end waits for `note_saved`."""
+        return self._saved_at is None and self.awaits_saved(observed) is not None
+
+    def add(self, active: ActiveAttempt, state: AttemptState | None) -> None:
+        """Add an attempt of an earlier control plane; its devices are not assigned again."""
+        self._active[active.job.id] = active
+        if state is None:
+            return
+        active.launched = True
+        if state.end is not None or len(state.members) != len(active.slots):
+            # It ended, and its devices may be reassigned by now; or its record was cut off and it
+            # never began. Either way it holds nothing.
+            return
+        active.numbers = tuple(member.gpus for member in state.members)
+        for slot, numbers in zip(active.slots, active.numbers, strict=True):
+            self._devices.mark_held(slot, numbers)
+
+    def finish(self, reported: Set[tuple[JobId, int]]) -> None:
+        """Forget what the executor reported, except attempts that are active."""
+        under_way = {(active.job.id, active.attempt) for active in self._active.values()}
+        self._finished = sorted({*self._finished, *reported} - under_way)
+
     def settle(self) -> None:
         """Settle attempts whose ends are recorded."""
         if self._finished:
@@ -154,18 +142,18 @@ class Attempts:
 
     def order(self, job: Job, slots: tuple[Slot, ...]) -> ActiveAttempt:
         """Register an order to start a job, and number it."""
-        active = self._active[job.id] = ActiveAttempt(job, slots, self._registry.begin(job.id))
+        active = self._active[job.id] = ActiveAttempt(job, slots, self.registry.begin(job.id))
         return active
 
     def resize(self, active: ActiveAttempt, slots: tuple[Slot, ...]) -> None:
         """Register a resize: this attempt stops, and another follows."""
-        active.next_slots, active.next_attempt = slots, self._registry.begin(active.job.id)
+        active.next_slots, active.next_attempt = slots, self.registry.begin(active.job.id)
         self.stop(active, "resize")
 
     def cancel_delayed(self, active: ActiveAttempt, by: str, now_ms: Millis) -> list[Event]:
         """Cancel a delayed start, and its job."""
         active.by = by
-        return self._cancelled_start(active, now_ms)
+        return self.cancelled_start(active, now_ms)
 
     def request_cancel(self, active: ActiveAttempt, by: str, now_ms: Millis) -> list[Event]:
         """Register a cancellation; the caller stops the attempt once the event is recorded."""
@@ -174,11 +162,12 @@ class Attempts:
         active.by, active.stop_reason = by, "cancelled"
         return [JobCancelRequested(now_ms, active.job.id, by or UNSET)]
 
-    def _cancelled_start(self, active: ActiveAttempt, now_ms: Millis) -> list[Event]:
+    def cancelled_start(self, active: ActiveAttempt, now_ms: Millis) -> list[Event]:
+        """Return the events of a start that was cancelled before it was sent, and of its job."""
         by = active.by
         reason = Reason("cancelled", {"by": UserRef(by, active.job.team)} if by else {})
         self._release(active)
-        self._registry.close(active.job.id)
+        self.registry.close(active.job.id)
         return [
             ActionRefused(now_ms, StartJob(active.job.id, active.slots), reason),
             JobCancelled(now_ms, active.job.id, by or UNSET),
@@ -208,7 +197,7 @@ class Attempts:
                 job_id=active.job.id,
                 attempt=active.attempt,
                 team=active.job.team,
-                run_spec=self._registry.run_spec(active.job.id),
+                run_spec=self.registry.run_spec(active.job.id),
                 members=members,
             )
         )
@@ -218,7 +207,7 @@ class Attempts:
         if active.stop_reason != "cancelled":
             active.stop_reason = stop_reason
         if active.launched:
-            grace_ms = self._registry.run_spec(active.job.id).grace_ms
+            grace_ms = self.registry.run_spec(active.job.id).grace_ms
             self._executor.stop(active.job.id, active.attempt, grace_ms)
 
     def quarantine(
@@ -228,10 +217,10 @@ class Attempts:
         active = self._active.get(job_id)
         if active is not None and not is_over:
             active.quarantine = active.quarantine or reason
-            grace_ms = self._registry.run_spec(job_id).grace_ms
+            grace_ms = self.registry.run_spec(job_id).grace_ms
             self._executor.stop(job_id, active.attempt, grace_ms)
             return []
-        view = self._view
+        view = self.view
         events: list[Event] = []
         if active is not None or job_id in view.orders or job_id in view.running:
             done_ms = view.past[job_id].progress_ms if job_id in view.past else Millis(0)
@@ -242,115 +231,9 @@ class Attempts:
         if active is not None:
             self._release(active)
             if active.stop_reason == "cancelled":
-                self._registry.close(job_id)
+                self.registry.close(job_id)
                 events.append(JobCancelled(now_ms, job_id, active.by or UNSET))
         return events
-
-    def adopt(
-        self, states: Iterable[AttemptState], now_ms: Millis, guard: Guard = _unguarded
-    ) -> list[Event]:
-        """Take over the attempts of an earlier control plane; return the events since then.
-
-        Orders that the executor does not know are sent again: they are in the journal. Held devices
-        are registered first, so they are not assigned again.
-        """
-        known: dict[JobId, dict[int, AttemptState]] = {}
-        for state in states:
-            known.setdefault(state.job_id, {})[state.attempt] = state
-        ours: dict[JobId, AttemptState | None] = {}
-        events: list[Event] = []
-
-        def register(job_id: JobId) -> list[Event]:
-            find = self._ordered if job_id in self._view.orders else self._running
-            active, state = find(job_id, known)
-            self._active[job_id], ours[job_id] = active, state
-            if state is not None:
-                self._hold_devices(active, state)
-            return []
-
-        for job_id in (*self._view.orders, *self._view.running):
-            over = all(state.end is not None for state in known.get(job_id, {}).values())
-            events += guard(job_id, partial(register, job_id), over)
-        for job_id, state in ours.items():
-            active = self._active.get(job_id)
-            if active is not None and active.quarantine is None:
-                work = partial(self._adopt_one, active, state, now_ms)
-                events += guard(job_id, work, state is None or state.end is not None)
-        under_way = {(active.job.id, active.attempt) for active in self._active.values()}
-        reported = {(job_id, number) for job_id, attempts in known.items() for number in attempts}
-        self._finished = sorted({*self._finished, *reported} - under_way)
-        return events
-
-    def _ordered(
-        self, job_id: JobId, known: Mapping[JobId, Mapping[int, AttemptState]]
-    ) -> tuple[ActiveAttempt, AttemptState | None]:
-        order, attempt = self._view.orders[job_id], self._registry.attempt(job_id)
-        active = ActiveAttempt(order.job, order.slots, attempt)
-        self._resume_cancel(active)
-        return active, known.get(job_id, {}).get(attempt)
-
-    def _running(
-        self, job_id: JobId, known: Mapping[JobId, Mapping[int, AttemptState]]
-    ) -> tuple[ActiveAttempt, AttemptState | None]:
-        """Return the newest attempt of a running job; a resize may be half done."""
-        run, last = self._view.running[job_id], self._registry.attempt(job_id)
-        attempts = known.get(job_id, {})
-        newest = max((number for number in attempts if number <= last), default=last)
-        active = ActiveAttempt(run.job, run.slots, newest, run.started_ms)
-        if run.becoming is not None and newest == last:
-            active.slots, active.started_ms, active.is_resize = run.becoming, None, True
-        elif run.becoming is not None:
-            active.next_slots, active.next_attempt, active.stop_reason = (
-                run.becoming,
-                last,
-                "resize",
-            )
-        elif run.stopping:
-            active.stop_reason = "preempted" if run.reclaimed is UNSET else "idle"
-        self._resume_cancel(active)
-        return active, attempts.get(newest)
-
-    def _resume_cancel(self, active: ActiveAttempt) -> None:
-        """Continue a cancellation that an earlier control plane accepted."""
-        by = self._view.cancel_requests.get(active.job.id)
-        if by is not None:
-            active.by, active.stop_reason = by, "cancelled"
-
-    def _hold_devices(self, active: ActiveAttempt, state: AttemptState) -> None:
-        active.launched = True
-        if state.end is not None or len(state.members) != len(active.slots):
-            # It ended, and its devices may be reassigned by now; or its record was cut off and it
-            # never began. Either way it holds nothing.
-            return
-        active.numbers = tuple(member.gpus for member in state.members)
-        for slot, numbers in zip(active.slots, active.numbers, strict=True):
-            self._devices.mark_held(slot, numbers)
-
-    def _adopt_one(
-        self, active: ActiveAttempt, state: AttemptState | None, now_ms: Millis
-    ) -> list[Event]:
-        job_id = active.job.id
-        if state is None:
-            if active.started_ms is None and active.stop_reason == "cancelled":
-                return self._cancelled_start(active, now_ms)
-            if active.started_ms is None:
-                self.launch(active)
-                return []
-            reason = Reason("attempt-unknown")
-            return self.lost(AttemptLost(now_ms, job_id, active.attempt, reason), now_ms)
-        if state.end is not None and self._saved_at is None and self.awaits_saved(state.end):
-            self.waiting.append(state.end)
-            return []
-        if isinstance(state.end, AttemptEnded):
-            return self.ended(state.end, now_ms)
-        if isinstance(state.end, AttemptLost):
-            return self.lost(state.end, now_ms)
-        if active.stop_reason is not None:
-            # The order is in the journal, but it may not have been sent.
-            self.stop(active, active.stop_reason)
-        if state.started_ms is not None:
-            return self.started(AttemptStarted(state.started_ms, job_id, active.attempt), now_ms)
-        return []
 
     def started(self, observed: AttemptStarted, now_ms: Millis) -> list[Event]:
         """Handle the start of all members."""
@@ -358,8 +241,8 @@ class Attempts:
         if active is None or active.started_ms is not None or active.quarantine is not None:
             return []
         active.started_ms = now_ms
-        self._registry.note_start(active.job.id, refused=False)
-        return [_start_event(active, now_ms)]
+        self.registry.note_start(active.job.id, refused=False)
+        return [start_event(active, now_ms)]
 
     def ended(self, observed: AttemptEnded, now_ms: Millis) -> list[Event]:
         """Handle the end of all processes: return what it means for the job."""
@@ -371,8 +254,8 @@ class Attempts:
         events: list[Event] = []
         if active.started_ms is None:
             active.started_ms = now_ms
-            self._registry.note_start(active.job.id, refused=False)
-            events.append(_start_event(active, now_ms))
+            self.registry.note_start(active.job.id, refused=False)
+            events.append(start_event(active, now_ms))
         began_ms = active.started_ms
         if (
             observed.how == "stopped"
@@ -410,7 +293,7 @@ class Attempts:
         saved_ms = None if node_is_lost else self._saved_ms(active, now_ms)
         failure = loss_of(observed, active.slots, saved_ms, node_is_lost=node_is_lost)
         if counts_against_job(failure):
-            losses = after_crash(self._view.failure_log.crashes.get(job_id), failure.saved_ms)
+            losses = after_crash(self.view.failure_log.crashes.get(job_id), failure.saved_ms)
             if not retries_loss(losses, active.attempt):
                 times, cause = losses.count, Causes((observed.reason,))
                 reason = Reason("attempts-lost", {"times": times, "cause": cause})
@@ -420,7 +303,7 @@ class Attempts:
     def _is_node_lost(self, active: ActiveAttempt) -> bool:
         """Return whether an attempt was lost together with one of its nodes."""
         return active.stop_reason == "node-lost" or any(
-            self._view.states.get(slot.node) == "down" for slot in active.slots
+            self.view.states.get(slot.node) == "down" for slot in active.slots
         )
 
     def _ended_lost(
@@ -431,7 +314,7 @@ class Attempts:
         failure: AttemptFailure | UnsetType = UNSET,
     ) -> list[Event]:
         """Return the end of a job with its lost attempt, which counts as started."""
-        started = [] if active.started_ms is not None else [_start_event(active, now_ms)]
+        started = [] if active.started_ms is not None else [start_event(active, now_ms)]
         return [*started, replace(self._end(active, now_ms, status), failure=failure)]
 
     def refused(self, observed: OrderRefused, now_ms: Millis) -> list[Event]:
@@ -444,16 +327,16 @@ class Attempts:
         if active.is_resize and active.stop_reason == "cancelled":
             return [self._end(active, now_ms, "cancelled")]
         if active.stop_reason == "cancelled":
-            return self._cancelled_start(active, now_ms)
+            return self.cancelled_start(active, now_ms)
         self._release(active)
-        self._registry.note_start(active.job.id, refused=True)
+        self.registry.note_start(active.job.id, refused=True)
         if active.is_resize:
             return [self._stopped(active, now_ms, "start-failed")]
         order, failure = StartJob(active.job.id, active.slots), refusal_of(observed, active.slots)
         events: list[Event] = [ActionRefused(now_ms, order, observed.reason, failure)]
         if not observed.is_transient and observed.reason.code != STALE:
             events.append(JobRefused(now_ms, active.job.id, (observed.reason,)))
-            self._registry.close(active.job.id)
+            self.registry.close(active.job.id)
         return events
 
     def _outcome(
@@ -462,7 +345,7 @@ class Attempts:
         if observed.how == "stopped":
             match active.stop_reason:
                 case None:
-                    return self._end(active, now_ms, _earlier_stop_status(active, observed))
+                    return self._end(active, now_ms, earlier_stop_status(active, observed))
                 case "cancelled" | "timeout" as status:
                     return self._end(active, now_ms, status)
                 case "idle":
@@ -481,8 +364,8 @@ class Attempts:
     ) -> JobEnded | JobStopped:
         job_id = active.job.id
         failure = crash_of(observed, active.slots, self._saved_ms(active, now_ms))
-        crashes = after_crash(self._view.failure_log.crashes.get(job_id), failure.saved_ms)
-        saves = self._registry.run_spec(job_id).checkpoint is not None
+        crashes = after_crash(self.view.failure_log.crashes.get(job_id), failure.saved_ms)
+        saves = self.registry.run_spec(job_id).checkpoint is not None
         if retries_crash(crashes, active.attempt, saves=saves):
             if active.stop_reason == "cancelled":
                 return self._end(active, now_ms, "cancelled")
@@ -491,12 +374,12 @@ class Attempts:
 
     def _end(self, active: ActiveAttempt, now_ms: Millis, status: JobStatus) -> JobEnded:
         self._release(active)
-        self._registry.close(active.job.id)
+        self.registry.close(active.job.id)
         by = active.by if status == "cancelled" and active.by else UNSET
         return JobEnded(now_ms, active.job.id, status, by=by)
 
     def _stopped(self, active: ActiveAttempt, now_ms: Millis, cause: StopCause) -> JobStopped:
-        past = self._view.past.get(active.job.id)
+        past = self.view.past.get(active.job.id)
         done_ms = Millis(0) if past is None else past.progress_ms
         saved_ms = self._saved_ms(active, now_ms)
         if saved_ms is not None and active.started_ms is not None and saved_ms > active.started_ms:
@@ -508,7 +391,7 @@ class Attempts:
         """Return when a job last saved. The job wrote this, so it is limited to the past."""
         saved_ms = active.saved_ms
         if self._saved_at is not None:
-            saved_ms = self._saved_at(active.job, self._registry.run_spec(active.job.id))
+            saved_ms = self._saved_at(active.job, self.registry.run_spec(active.job.id))
         return None if saved_ms is None else max(Millis(0), min(saved_ms, now_ms))
 
     def _release(self, active: ActiveAttempt) -> None:
@@ -521,17 +404,3 @@ class Attempts:
     def _current(self, job_id: JobId, attempt: int) -> ActiveAttempt | None:
         active = self._active.get(job_id)
         return active if active is not None and active.attempt == attempt else None
-
-
-def _start_event(active: ActiveAttempt, now_ms: Millis) -> JobStarted | JobResized:
-    if active.is_resize:
-        return JobResized(now_ms, active.job.id)
-    return JobStarted(now_ms, active.job.id)
-
-
-def _earlier_stop_status(active: ActiveAttempt, observed: AttemptEnded) -> JobStatus:
-    """Return why an earlier control plane stopped an attempt: time limit or cancellation."""
-    limit_ms, started_ms = active.job.limit_ms, active.started_ms
-    if limit_ms is None or started_ms is None or observed.at_ms < started_ms + limit_ms:
-        return "cancelled"
-    return "timeout"

@@ -6,7 +6,8 @@ from tenfold.engine.digest import fleet_digest
 from tenfold.fleet.check import check
 from tenfold.fleet.fleet import Fleet
 from tenfold.fleet.image import fleet_from, image_of
-from tenfold.live.attempts import Attempts
+from tenfold.live.attempts.adoption import adopt
+from tenfold.live.attempts.attempts import Attempts
 from tenfold.live.executor import AttemptEnded, AttemptLost, AttemptState, Launch, OrderRefused
 from tenfold.live.job_registry import JobEntry, JobRegistry
 from tenfold.model.actions import StartJob
@@ -78,7 +79,7 @@ REQUESTED = JobCancelRequested(Millis(2), JOB, "ann")
 def test_a_successor_stops_what_it_finds_running():
     noting = Noting()
     attempts = attempts_of(fleet_with(STARTED, REQUESTED), noting)
-    assert attempts.adopt([state()], T) == []
+    assert adopt(attempts, [state()], T) == []
     assert noting.stops == [JOB]
     ended = AttemptEnded(at_ms=Millis(3), job_id=JOB, attempt=1, how="stopped", signal=9)
     assert attempts.ended(ended, T) == [JobEnded(T, JOB, "cancelled", 137, by="ann")]
@@ -94,7 +95,7 @@ def test_a_successor_stops_what_it_finds_running():
 )
 def test_a_successor_records_who_cancelled_what_has_ended(end: AttemptEnded | AttemptLost):
     attempts = attempts_of(fleet_with(STARTED, REQUESTED), Noting())
-    [event] = attempts.adopt([state(end)], T)
+    [event] = adopt(attempts, [state(end)], T)
     assert isinstance(event, JobEnded)
     assert (event.status, event.by) == ("cancelled", "ann")
 
@@ -102,7 +103,7 @@ def test_a_successor_records_who_cancelled_what_has_ended(end: AttemptEnded | At
 def test_a_start_that_was_cancelled_is_not_sent_again():
     noting = Noting()
     attempts = attempts_of(fleet_with(REQUESTED), noting)
-    refused, cancelled = attempts.adopt([], T)
+    refused, cancelled = adopt(attempts, [], T)
     assert noting.launches == []
     assert isinstance(refused, ActionRefused)
     assert cancelled == JobCancelled(T, JOB, "ann")
@@ -111,7 +112,7 @@ def test_a_start_that_was_cancelled_is_not_sent_again():
 def test_a_cancelled_start_that_is_refused_for_now_does_not_wait_for_another():
     fleet, noting = fleet_with(), Noting()
     attempts = attempts_of(fleet, noting)
-    attempts.adopt([], T)
+    adopt(attempts, [], T)
     [request] = attempts.request_cancel(active := attempts.get(JOB), "ann", T)  # pyright: ignore[reportArgumentType]
     assert active is not None
     assert attempts.request_cancel(active, "bob", T) == []
@@ -127,7 +128,7 @@ def test_a_cancelled_start_that_is_refused_for_now_does_not_wait_for_another():
 def test_a_job_that_fails_while_it_is_being_cancelled_is_not_started_again():
     fleet = fleet_with(STARTED, REQUESTED)
     attempts = attempts_of(fleet, Noting(), saves=True)
-    attempts.adopt([state()], T)
+    adopt(attempts, [state()], T)
     [event] = attempts.ended(AttemptEnded(at_ms=T, job_id=JOB, attempt=1, exit_code=1), T)
     assert isinstance(event, JobEnded)
     assert (event.status, event.by) == ("cancelled", "ann")

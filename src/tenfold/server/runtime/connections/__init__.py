@@ -1,0 +1,1 @@
+"""Connections: how many there are, what they may send, and how slow they may be."""
