@@ -1,11 +1,11 @@
 """Admit requests within budgets: who sends too much is refused, and others do not notice.
 
 A request passes in this order: its connection is counted for its token, then the request itself,
-then its body is read within a byte budget, then it waits in its team's line for a slot. A large
+then its body is read within a byte budget, then it waits in its team's queue for a slot. A large
 response is held within a byte budget and written in pieces, as fast as the client reads them. A
 request that waits for its body or for its reader has no slot.
 
-A token that is not known yet is looked up in a line by address, so that guessing tokens does not
+A token that is not known yet is looked up in a queue by address, so that guessing tokens does not
 delay those who have one. Health checks are always answered.
 """
 
@@ -44,7 +44,7 @@ CONNECTION = "tenfold_connection"
 LEASES = "tenfold_leases"
 LEVEL = "level"
 EXPENSIVE = {LEVEL: "always"}
-"""The option of a route whose requests take seconds; they have a line of their own."""
+"""The option of a route whose requests take seconds; they have a queue of their own."""
 EXPENSIVE_WITH_ETA = {LEVEL: "eta"}
 PIECE_BYTES = 64 << 10
 """How much of a response is written at once; what is smaller needs no budget."""

@@ -32,7 +32,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Connections that have not sent a valid token yet."""
     requests_per_second: float = 1_000
     requests_at_once: int = 8
-    """Requests that are worked on; the others wait in line, each team in its own."""
+    """Requests that are worked on; the others wait in one queue per team."""
     requests_waiting: int = 1_024
     streams: int = 256
     """Event streams and followed logs."""

@@ -1,9 +1,9 @@
-"""Requests wait in line, each team in its own, so that one team's storm leaves others answered.
+"""Requests wait in one queue per team, so that one team's storm leaves others answered.
 
 A few requests are worked on at a time. A free slot goes to the team that holds the fewest, and
 within a team to the token that holds the fewest; among equals, to the one that waits longest since
 its last turn. No team holds more than its share of the slots, so one is free for the others at any
-moment. A team whose line is full is refused.
+moment. A team whose queue is full is refused.
 """
 
 import asyncio
@@ -13,11 +13,11 @@ from itertools import count
 
 from tenfold.server.runtime.budgets import Exceeded, Flow, Limits
 
-_Line = deque[asyncio.Future[None]]
+_Queue = deque[asyncio.Future[None]]
 
 
 class QueueFull(Exception):
-    """The line of a token or team is full."""
+    """The queue of a token or team is full."""
 
     def __init__(self, exceeded: Exceeded) -> None:
         super().__init__(exceeded)
@@ -39,7 +39,7 @@ class RequestSlot:
 
 
 class FairQueue:
-    """Seats, and the lines of those that wait for one."""
+    """Slots, and the queues of requests that wait for one."""
 
     def __init__(self, slots: int, waiting: int, limits: Limits) -> None:
         self.slots = slots
@@ -49,7 +49,8 @@ class FairQueue:
         self._most_waiting = waiting
         self._tokens: Counter[Flow] = Counter()
         self._teams: Counter[str] = Counter()
-        self._lines: dict[str, dict[Flow, _Line]] = {}
+        self._queues: dict[str, dict[Flow, _Queue]] = {}
+        """By team and token."""
         self._turns = count(1)
         self._turn: dict[Flow | str, int] = {}
         self.busy = 0
@@ -57,14 +58,14 @@ class FairQueue:
 
     async def slot(self, flow: Flow) -> RequestSlot:
         """Return a slot as soon as one is free; raise `QueueFull` where too many wait already."""
-        if self.busy < self.slots and self._may_start(flow.team) and flow.team not in self._lines:
+        if self.busy < self.slots and self._may_start(flow.team) and flow.team not in self._queues:
             self._start(flow)
             return RequestSlot(self, flow)
         exceeded = self._exceeded(flow)
         if exceeded is not None:
             raise QueueFull(exceeded)
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._lines.setdefault(flow.team, {}).setdefault(flow, deque()).append(turn)
+        self._queues.setdefault(flow.team, {}).setdefault(flow, deque()).append(turn)
         self.waiting += 1
         try:
             await turn
@@ -77,16 +78,16 @@ class FairQueue:
         return RequestSlot(self, flow)
 
     def release(self, flow: Flow) -> None:
-        """Free a slot, and give it to the next in line."""
+        """Free a slot, and give it to the next request."""
         self._count(flow, -1)
         while self.busy < self.slots:
-            teams = [team for team in self._lines if self._may_start(team)]
+            teams = [team for team in self._queues if self._may_start(team)]
             if not teams:
                 return
             team = min(teams, key=lambda one: (self._teams[one], self._turn.get(one, 0)))
-            lines = self._lines[team]
-            first = min(lines, key=lambda one: (self._tokens[one], self._turn.get(one, 0)))
-            turn = lines[first].popleft()
+            queues = self._queues[team]
+            first = min(queues, key=lambda one: (self._tokens[one], self._turn.get(one, 0)))
+            turn = queues[first].popleft()
             self._drop_empty(first)
             self.waiting -= 1
             if not turn.cancelled():
@@ -94,10 +95,10 @@ class FairQueue:
                 turn.set_result(None)
 
     def _exceeded(self, flow: Flow) -> Exceeded | None:
-        lines = self._lines.get(flow.team, {})
+        queues = self._queues.get(flow.team, {})
         for whose, waiting, most in (
-            ("token", len(lines.get(flow, ())), self._token_waiting),
-            ("team", sum(map(len, lines.values())), self._team_waiting),
+            ("token", len(queues.get(flow, ())), self._token_waiting),
+            ("team", sum(map(len, queues.values())), self._team_waiting),
             ("server", self.waiting, self._most_waiting),
         ):
             if waiting >= most:
@@ -119,22 +120,22 @@ class FairQueue:
             del self._tokens[flow]
         if not self._teams[flow.team]:
             del self._teams[flow.team]
-        if not self.busy and not self._lines:
+        if not self.busy and not self._queues:
             self._turn.clear()
 
     def _leave(self, flow: Flow, turn: asyncio.Future[None]) -> None:
-        line = self._lines.get(flow.team, {}).get(flow, deque())
-        if turn in line:
-            line.remove(turn)
+        queue = self._queues.get(flow.team, {}).get(flow, deque())
+        if turn in queue:
+            queue.remove(turn)
             self._drop_empty(flow)
             self.waiting -= 1
 
     def _drop_empty(self, flow: Flow) -> None:
-        lines = self._lines[flow.team]
-        if not lines[flow]:
-            del lines[flow]
-        if not lines:
-            del self._lines[flow.team]
+        queues = self._queues[flow.team]
+        if not queues[flow]:
+            del queues[flow]
+        if not queues:
+            del self._queues[flow.team]
 
 
 CURRENT: ContextVar[RequestSlot | None] = ContextVar("tenfold-slot", default=None)
