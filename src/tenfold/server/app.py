@@ -7,7 +7,7 @@ from litestar.types import ControllerRouterHandler
 from tenfold.server.auth.access import check_routes, make_guard
 from tenfold.server.metrics.metrics import metrics_routes
 from tenfold.server.openapi import config
-from tenfold.server.problems import HANDLERS
+from tenfold.server.problems import HANDLERS, HEADERS
 from tenfold.server.requests import RequestLog
 from tenfold.server.routes import dry_run as routes_dry_run
 from tenfold.server.routes import events as routes_events
@@ -20,8 +20,6 @@ from tenfold.server.routes import why as routes_why
 from tenfold.server.runtime import health
 from tenfold.server.runtime.admission import BODY_BYTES_MAX, Admission
 from tenfold.server.runtime.deps import Control
-
-HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
 def make_app(control: Control, more: tuple[ControllerRouterHandler, ...] = ()) -> Litestar:

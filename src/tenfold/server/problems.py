@@ -20,6 +20,8 @@ from tenfold.model.reason import Reason
 from tenfold.report.reasons.render import Reader, render
 
 MEDIA_TYPE = "application/problem+json"
+HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+"""Of every response: none may be cached, because the next token may see less."""
 ERRORS_MAX = 100
 """Errors listed in a response; a batch may have ten thousand."""
 
@@ -32,7 +34,6 @@ _TITLES = {
     409: "Conflict",
     410: "Gone",
     413: "Too large",
-    415: "Unsupported media type",
     422: "Invalid request",
     429: "Too many requests",
     500: "Internal error",
@@ -43,8 +44,6 @@ _CODES = {
     404: ("no-such-route", "see the HTTP API reference"),
     405: ("method-not-allowed", "see the HTTP API reference"),
     413: ("body-too-large", "the limit is 4 MiB per request; submit fewer jobs at once"),
-    415: ("media-type", "send JSON"),
-    429: ("too-many-requests", "wait a few seconds and try again"),
 }
 _CLIENT_NAMES = {
     "in_state": "state",
@@ -149,7 +148,7 @@ def problem_response(problem: Problem) -> Response[ProblemBody]:
         problem.body(),
         status_code=problem.status,
         media_type=MEDIA_TYPE,
-        headers=problem.headers,
+        headers={**HEADERS, **problem.headers},
     )
 
 

@@ -16,6 +16,7 @@ def problem(client: Client, content: bytes | object, status: int = 422) -> dict[
     answer = client.post(JOBS, content=body)
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.headers["cache-control"] == "no-store"
     told = answer.json()
     assert told["status"] == status
     assert told["type"] == f"urn:tenfold:problem:{told['code']}"
@@ -104,3 +105,4 @@ def test_what_is_not_there_is_a_problem_too(member: Client):
         answer = member.get(path)
         assert (answer.status_code, answer.json()["code"]) == (404, code)
         assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.headers["cache-control"] == "no-store"

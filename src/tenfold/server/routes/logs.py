@@ -66,8 +66,8 @@ async def job_logs(
     if follow:
         control.budgets.open_stream(request)
     number = attempt or story.job.attempts
-    if not number or not (tail or follow):
-        return Response(b"", media_type=MEDIA_TYPE)
+    if not number:
+        return Response(b"", media_type=MEDIA_TYPE, headers={OFFSET: "0", DROPPED: "0"})
     log = await to_thread.run_sync(control.logs.logs, JobId(job_id), number, member, tail)
     check_kept(log, story, number)
     if not follow and offset is None:

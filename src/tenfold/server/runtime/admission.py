@@ -15,6 +15,7 @@ from collections.abc import Coroutine, Mapping
 from contextlib import ExitStack
 from math import ceil
 from typing import Any, Protocol, cast
+from urllib.parse import parse_qsl
 
 import msgspec
 from anyio import to_thread
@@ -27,7 +28,7 @@ from tenfold.model.reason import Reason
 from tenfold.server.auth.access import LOOKED_UP, PUBLIC, ROLE, secret_of
 from tenfold.server.auth.tokens import Token, Tokens
 from tenfold.server.metrics.metrics import Meters
-from tenfold.server.problems import MEDIA_TYPE, Problem
+from tenfold.server.problems import HEADERS, MEDIA_TYPE, Problem
 from tenfold.server.runtime.budgets import (
     MIB,
     Budget,
@@ -383,7 +384,10 @@ def _connection_of(scope: Scope) -> ServerConnection | None:
 
 def _is_expensive(scope: Scope, options: Mapping[str, Any]) -> bool:
     level = options.get(LEVEL)
-    return level == "always" or (level == "eta" and b"eta=" in scope["query_string"])
+    if level != "eta":
+        return level == "always"
+    # Decoded, because a name may be written as `%65ta`.
+    return any(name == b"eta" for name, _ in parse_qsl(scope["query_string"]))
 
 
 def _address_of(scope: Scope) -> str:
@@ -404,8 +408,7 @@ async def _respond(problem: Problem, connection: ServerConnection | None, send: 
     headers = {
         "Content-Type": MEDIA_TYPE,
         "Content-Length": str(len(body)),
-        "Cache-Control": "no-store",
-        "X-Content-Type-Options": "nosniff",
+        **HEADERS,
         **problem.headers,
     }
     if problem.reason.code == "too-many-connections" and connection is not None:

@@ -12,7 +12,8 @@ from uvicorn._types import (
     Scope,
 )
 
-from tenfold.server.runtime.connections.parser import HEAD_BYTES
+from tenfold.server.problems import HEADERS, MEDIA_TYPE
+from tenfold.server.runtime.connections.parser import HEAD_BYTES, HEADERS_MAX
 from tenfold.server.runtime.health import PATHS
 
 REFUSAL = {
@@ -37,7 +38,6 @@ REFUSED = (
     + b"\r\n"
     + BODY
 )
-LATE = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
 def health_only(
@@ -63,19 +63,35 @@ def health_only(
 
 def bad_request(status: int, wrong: str) -> bytes:
     """Return the response to what is not a request that we read."""
-    is_large = status == 431
-    title = "Request Header Fields Too Large" if is_large else "Bad Request"
-    hint = f"headers may have {HEAD_BYTES >> 10} KiB" if is_large else "send plain HTTP/1.1"
-    code = "headers-too-large" if is_large else "bad-request"
+    detail = f"cannot read the request: {wrong}"
+    if status == 431:
+        hint = f"headers may have {HEAD_BYTES >> 10} KiB and {HEADERS_MAX} lines"
+        return _problem(
+            status, "Request Header Fields Too Large", "headers-too-large", detail, hint
+        )
+    return _problem(status, "Bad Request", "bad-request", detail, "send plain HTTP/1.1")
+
+
+def _problem(status: int, title: str, code: str, detail: str, hint: str) -> bytes:
     body = msgspec.json.encode(
         {
             "type": f"urn:tenfold:problem:{code}",
             "title": title,
             "status": status,
             "code": code,
-            "detail": f"cannot read the request: {wrong}",
+            "detail": detail,
             "hint": hint,
         }
     )
-    head = f"HTTP/1.1 {status} {title}\r\ncontent-type: application/problem+json\r\n"
-    return f"{head}content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode() + body
+    fields = {"content-type": MEDIA_TYPE, "content-length": len(body), **HEADERS}
+    head = "".join(f"{name.lower()}: {value}\r\n" for name, value in fields.items())
+    return f"HTTP/1.1 {status} {title}\r\n{head}connection: close\r\n\r\n".encode() + body
+
+
+LATE = _problem(
+    408,
+    "Request Timeout",
+    "request-timeout",
+    "the request did not arrive in time",
+    "send it again; on a slow line, submit fewer jobs at once",
+)

@@ -1,6 +1,7 @@
 """Connections that are idle, slow or too many, against a real server on loopback."""
 
 import asyncio
+import json
 import socket
 from collections.abc import Iterator
 from threading import Event, Thread
@@ -139,7 +140,10 @@ def test_half_a_request_and_silence_is_told_that_it_is_late(
     monkeypatch.setattr(connection, bound, 0.0)
     with trial.connect() as one:
         one.sendall(sent)
-        assert whole(one).startswith(b"HTTP/1.1 408")
+        told = whole(one)
+    assert told.startswith(b"HTTP/1.1 408")
+    assert b"content-type: application/problem+json" in told
+    assert json.loads(told.partition(b"\r\n\r\n")[2])["code"] == "request-timeout"
 
 
 def test_a_connection_that_says_nothing_is_closed(trial: Trial, monkeypatch: pytest.MonkeyPatch):
