@@ -152,7 +152,9 @@ def test_every_renderer_of_an_answer_escapes_what_it_prints(monkeypatch: pytest.
             if "\\u001b]0;title" in said:
                 printed.append(name)
         assert len(printed) >= 10, printed
-        for name in ("show_jobs", "show_job", "show_nodes", "show_tokens"):
+        for name in ("listing.show_jobs", "details.show_job"):
+            assert f"tenfold.cli.job.{name}" in printed
+        for name in ("show_nodes", "show_tokens"):
             assert f"tenfold.cli.job.live_render.{name}" in printed
 
 

@@ -48,6 +48,12 @@ def show(*things: "RenderableType") -> None:
         sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
+def clear_screen() -> None:
+    """Clear the terminal and move to its first line; nothing happens if output is piped."""
+    if sys.stdout.isatty():
+        console().clear()
+
+
 def print_json(value: object) -> None:
     """Print one indented JSON document; reasons in it include their text."""
     from tenfold.report.reasons.render import with_sentences  # noqa: PLC0415

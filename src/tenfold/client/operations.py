@@ -118,8 +118,13 @@ class Operations:
         before: int | None = None,
         limit: int = 100,
         idle: bool = False,
+        user: str | None = None,
+        count: bool = False,
     ) -> JobPage:
-        """Return a page of jobs, newest first; `since` is a time in ISO 8601."""
+        """Return a page of jobs, newest first; `since` is a time in ISO 8601.
+
+        With `count`, the page has the number of all jobs that match as `total`.
+        """
         return await self._call(
             get(
                 "/jobs",
@@ -131,6 +136,8 @@ class Operations:
                 before=before,
                 limit=limit,
                 idle=idle or None,
+                user=user,
+                count=count or None,
             )
         )
 

@@ -9,13 +9,21 @@ from typing import NamedTuple, cast
 
 import msgspec
 from msgspec.structs import replace
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from tenfold.engine.decision_log import Cycle
 from tenfold.engine.recording import Line
 from tenfold.journal.arrays import members_of
 from tenfold.journal.read_tables import Numbered, attempt_row, job_row, node_row
-from tenfold.journal.rows import AttemptRow, JobRow, JobWithAttempts, KeyRow, NodeRow, WriterRow
+from tenfold.journal.rows import (
+    AttemptRow,
+    JobRow,
+    JobWithAttempts,
+    KeyRow,
+    NodeRow,
+    RunTime,
+    WriterRow,
+)
 from tenfold.journal.store import Store
 from tenfold.journal.tables import (
     ATTEMPTS,
@@ -60,10 +68,13 @@ NAMES_AT_ONCE = 500
 """Ids per query: databases limit the number of parameters."""
 NAMED_MOST = 30_000
 """Ids that a listing may be restricted to, for the same reason."""
+COUNT_MOST = 1_000_000
+"""Matching jobs that are counted."""
 
 NO_MORE: tuple[int, Cycle | None] = (0, None)
 
 _EVENT = msgspec.json.Decoder(Event)
+_NAMES = msgspec.json.Decoder(list[str])
 _CYCLE = msgspec.json.Decoder(Cycle)
 
 
@@ -114,6 +125,8 @@ class JobFilter(NamedTuple):
     """Only members of this array."""
     named: Sequence[str] | None = None
     """Only these ids."""
+    user: str | None = None
+    """Only jobs that this user submitted."""
 
 
 def jobs(
@@ -126,23 +139,46 @@ def jobs(
     within: JobFilter | None = None,
 ) -> list[JobRow]:
     """Return jobs, newest first; `before` is the `seq` of the last job already seen."""
-    since_ms, array, named = within or JobFilter()
-    query = select(JOBS)
-    if team is not None:
-        query = query.where(JOBS.c.team == team)
-    if state is not None:
-        query = query.where(JOBS.c.state == state)
+    query = select(JOBS).order_by(JOBS.c.seq.desc()).limit(max(1, min(limit, PAGE_MAX)))
     if before is not None:
         query = query.where(JOBS.c.seq < before)
-    if since_ms is not None:
-        query = query.where(JOBS.c.submitted_ms >= since_ms)
-    query = query.order_by(JOBS.c.seq.desc()).limit(max(1, min(limit, PAGE_MAX)))
     with store.reading() as connection:
-        if named is not None:
-            query = query.where(JOBS.c.id.in_(named[:NAMED_MOST]))
-        if array is not None:
-            query = query.where(members_of(connection, array))
+        query = query.where(*_matching(connection, team, state, within))
         return [job_row(row) for row in connection.execute(query).mappings()]
+
+
+def job_count(
+    store: Store,
+    *,
+    team: str | None = None,
+    state: JobState | None = None,
+    within: JobFilter | None = None,
+) -> int:
+    """Return how many jobs match; it stops at `COUNT_MOST`."""
+    with store.reading() as connection:
+        matching = select(JOBS.c.seq).where(*_matching(connection, team, state, within))
+        some = matching.limit(COUNT_MOST).subquery()
+        return connection.execute(select(func.count()).select_from(some)).scalar_one()
+
+
+def _matching(
+    connection: Connection, team: str | None, state: JobState | None, within: JobFilter | None
+) -> list[ColumnElement[bool]]:
+    since_ms, array, named, user = within or JobFilter()
+    found: list[ColumnElement[bool]] = []
+    if team is not None:
+        found.append(JOBS.c.team == team)
+    if state is not None:
+        found.append(JOBS.c.state == state)
+    if since_ms is not None:
+        found.append(JOBS.c.submitted_ms >= since_ms)
+    if named is not None:
+        found.append(JOBS.c.id.in_(named[:NAMED_MOST]))
+    if array is not None:
+        found.append(members_of(connection, array))
+    if user is not None:
+        found.append(JOBS.c.user_name == user)
+    return found
 
 
 def job(
@@ -178,6 +214,19 @@ def attempts_of(
             for row in connection.execute(query.order_by(ATTEMPTS.c.number)).mappings():
                 found_rows[row["job_id"]].append(attempt_row(row))
     return {name: tuple(rows) for name, rows in found_rows.items()}
+
+
+def run_times(store: Store, job_id: str, now_ms: int) -> list[RunTime]:
+    """Return how long all attempts of a job ran until now, by the nodes they ran on."""
+    ran_ms = func.sum(func.coalesce(ATTEMPTS.c.ended_ms, now_ms) - ATTEMPTS.c.started_ms)
+    query = (
+        select(ATTEMPTS.c.nodes, ran_ms)
+        .where(ATTEMPTS.c.job_id == job_id, ATTEMPTS.c.started_ms.is_not(None))
+        .group_by(ATTEMPTS.c.nodes)
+    )
+    with store.reading() as connection:
+        rows = connection.execute(query).all()
+    return [RunTime(len(_NAMES.decode(row[0])), max(0, int(row[1]))) for row in rows]
 
 
 def submission(store: Store, job_id: str) -> JobSubmitted | None:

@@ -67,6 +67,13 @@ class AttemptRow(Struct, frozen=True, kw_only=True):
     """How it ended: `completed`, `preempted`, `node-lost`, the code of a refusal ..."""
 
 
+class RunTime(Struct, frozen=True):
+    """How long the attempts of a job ran on one set of nodes."""
+
+    nodes: int
+    run_ms: int
+
+
 class NodeRow(Struct, frozen=True, kw_only=True):
     """The current state of one node."""
 

@@ -4,13 +4,15 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from signal import Signals
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from tenfold.fleet.fleet import Fleet
 from tenfold.journal.rows import ArraySummary, AttemptRow, JobRow, NodeRow
 from tenfold.model.acceptance import Acceptance, NodeVerdict
 from tenfold.model.api import jobs, nodes, tokens
+from tenfold.model.job.job import WHOLE
 from tenfold.model.reason import Reason, Value
+from tenfold.model.units import SECOND
 from tenfold.report.reasons.registry import shown_code
 from tenfold.report.reasons.render import Reader, render
 from tenfold.server.auth.tokens import Token
@@ -38,8 +40,13 @@ def to_job(
     token: Token,
     snapshot: FleetSnapshot | None = None,
     eta: Eta | None = None,
+    *,
+    now_ms: int | None = None,
 ) -> jobs.Job:
-    """Return a job; with a snapshot of the fleet, a pending job says what it waits for."""
+    """Return a job; with a snapshot of the fleet, a pending job says what it waits for.
+
+    `now_ms` tells how long a running attempt has run.
+    """
     return jobs.Job(
         id=row.id,
         name=row.name,
@@ -50,7 +57,20 @@ def to_job(
         attempts_next=attempts[0].number if attempts and attempts[0].number > 1 else UNSET,
         reason=_reason(row, attempts, token, snapshot),
         eta=to_eta(eta) or _reserved_start(row, snapshot),
+        user=row.user_name,
+        gpus=row.gpus_milli / WHOLE,
+        submitted_at=_iso(row.submitted_ms),
+        elapsed_s=_elapsed_s(attempts, now_ms),
     )
+
+
+def _elapsed_s(attempts: Sequence[AttemptRow], now_ms: int | None) -> float | UnsetType:
+    """Return how long the latest attempt has run; unset if it has not started."""
+    started_ms = attempts[-1].started_ms if attempts else None
+    ended_ms = now_ms if started_ms is None else attempts[-1].ended_ms or now_ms
+    if started_ms is None or ended_ms is None:
+        return UNSET
+    return max(0, ended_ms - started_ms) / SECOND
 
 
 def _has_more(row: JobRow, attempts: Sequence[AttemptRow]) -> bool:

@@ -16,6 +16,7 @@ from tenfold.fleet.fleet import Fleet
 from tenfold.journal import read
 from tenfold.journal.append import JournalWriter, open_journal
 from tenfold.journal.integrity.rebuild import rebuild_read_tables
+from tenfold.journal.rows import RunTime
 from tenfold.journal.snapshots import restore
 from tenfold.journal.store import Store, open_store
 from tenfold.journal.tables import JOBS, METADATA
@@ -196,6 +197,26 @@ class JournalContract(JournalCompaction, JournalUpkeep):
             (2, 7, 9, ("n0", "n1"), 0, "completed"),
         ]
         assert read.attempts_of(writer.store, [A, "none"]) == {A: story.attempts, "none": ()}
+
+    def test_run_times_are_summed_over_attempts_until_now(self, writer: JournalWriter):
+        writer.append([*JOINED, submitted(1), START])
+        assert read.run_times(writer.store, A, 10) == []
+        writer.append([JobStarted(Millis(3), A)])
+        assert read.run_times(writer.store, A, 10) == [RunTime(2, 7)]
+        writer.append([JobStopped(Millis(5), A, "preempted", Millis(1), exit_code=143)])
+        writer.append([START, JobStarted(Millis(7), A), JobEnded(Millis(11), A, exit_code=0)])
+        assert read.run_times(writer.store, A, 90) == [RunTime(2, 6)]
+
+    def test_jobs_are_counted_with_the_filters_of_a_listing(self, writer: JournalWriter):
+        writer.append([*JOINED, *(submitted(number) for number in range(1, 6))])
+        writer.append([submitted(6, "blue"), JobCancelled(Millis(3), A)])
+        store = writer.store
+        assert read.job_count(store) == 6
+        assert read.job_count(store, team="red") == 5
+        assert read.job_count(store, state="pending") == 5
+        assert read.job_count(store, team="red", state="pending") == 4
+        named = read.JobFilter(named=["job-1", "job-2", "none"])
+        assert read.job_count(writer.store, within=named) == 2
 
     def test_a_start_that_was_refused_is_an_attempt_that_never_ran(self, writer: JournalWriter):
         writer.append([*JOINED, submitted(1), START, ActionRefused(Millis(3), START.action, WHY)])

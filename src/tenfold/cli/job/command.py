@@ -1,6 +1,6 @@
 """`tenfold job`: submit, list, follow and cancel jobs, and explain why one is pending.
 
-Without `--state` the commands talk to the running control plane; with it, they read a recorded
+Without `--bundle` the commands talk to the running control plane; with it, they read a recorded
 run. Each is imported where it is used, because neither needs what the other does.
 """
 
@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 from tenfold.cli.arguments import Json
+from tenfold.cli.output import print_note
 from tenfold.model.errors import InputError, Unreachable
 
 app = App(
@@ -21,13 +22,14 @@ app = App(
 
 RemedySearch = Literal["none", "cheapest", "every"]
 JobName = Annotated[str, Parameter(help="Job name")]
-State = Annotated[
+Bundle = Annotated[
     Path | None,
     Parameter(
-        name="--state",
-        help="Recorded run to read instead of the live fleet, such as one from `sim run --bundle`",
+        help="Recorded run to read instead of the live fleet, from `sim run --bundle`",
     ),
 ]
+OldBundle = Annotated[Path | None, Parameter(name="--state", show=False)]
+"""The old name of `--bundle` where it is not a job state."""
 At = Annotated[
     str | None,
     Parameter(
@@ -60,10 +62,10 @@ def submit_command(
             help="Show whether and where the job would start, without submitting it",
         ),
     ] = False,
-    state: Annotated[
-        Path | None,
-        Parameter(name="--state", help="With --dry-run, recorded run to check the job against"),
+    bundle: Annotated[
+        Path | None, Parameter(help="With --dry-run, recorded run to check the job against")
     ] = None,
+    state: OldBundle = None,
     at: At = None,
     quick: Quick = False,
     every: Every = False,
@@ -72,28 +74,29 @@ def submit_command(
     """Submit a job, and print its name once it is stored durably.
 
     With --dry-run, nothing is submitted: the job is checked against the live fleet, or against a
-    recorded run with --state. The output shows where the job would start, or why it would wait
+    recorded run with --bundle. The output shows where the job would start, or why it would wait
     and for how long. Exits with status 1 if the job could never start.
 
     With --wait or --follow, the exit status is the job's exit code, 128 plus the signal number if
     a signal ended the job, or 1 for other failures and for failed arrays.
     """
     seek = _remedy_search(quick, every)
-    if dry and state is not None:
+    bundle = _bundle(bundle, state)
+    if dry and bundle is not None:
         from tenfold.cli.job.recorded import dry_run_saved  # noqa: PLC0415
 
-        dry_run_saved(file, state, at, seek, as_json=as_json)
+        dry_run_saved(file, bundle, at, seek, as_json=as_json)
         return
     from tenfold.cli.job import live as job_live  # noqa: PLC0415
 
     if dry:
         job_live.dry_run(file, seek, as_json=as_json)
         return
-    if state is not None:
+    if bundle is not None:
         raise Unreachable(
             "no-control-plane",
-            f"cannot submit to `{state}`: it is a recorded run",
-            "add --dry-run, or drop --state to submit to the control plane",
+            f"cannot submit to `{bundle}`: it is a recorded run",
+            "add --dry-run, or drop --bundle to submit to the control plane",
         )
     job_live.submit(file, job_live.SubmitOptions(wait=wait, follow=follow, as_json=as_json))
 
@@ -102,17 +105,24 @@ def submit_command(
 def list_command(
     *,
     team: Annotated[str | None, Parameter(help="Only jobs of this team")] = None,
+    user: Annotated[
+        str | None, Parameter(name=("--user", "-u"), help="Only jobs of this user")
+    ] = None,
+    mine: Annotated[
+        bool, Parameter(name="--me", negative="", help="Only jobs submitted with your token")
+    ] = False,
     state: Annotated[
         str | None,
         Parameter(
-            help="Only jobs in this state, such as pending; or the path of a recorded"
-            " run, to list its jobs"
+            name=("--state", "-t"),
+            help="Only jobs in this state: pending, starting, running, stopping, succeeded,"
+            " failed or cancelled",
         ),
     ] = None,
     state_of: Annotated[
-        Literal["pending", "running"] | None,
-        Parameter(help="Only jobs in this state, when --state is a recorded run"),
+        Literal["pending", "running"] | None, Parameter(name="--state-of", show=False)
     ] = None,
+    bundle: Bundle = None,
     at: At = None,
     since: Annotated[
         str | None,
@@ -122,21 +132,54 @@ def list_command(
     ] = None,
     array: Annotated[str | None, Parameter(help="Only members of this array")] = None,
     idle: Annotated[bool, Parameter(negative="", help="Only jobs whose GPUs are idle")] = False,
-    limit: Annotated[int, Parameter(help="Maximum number of jobs to list (default: 100)")] = 100,
+    limit: Annotated[
+        int,
+        Parameter(name=("--limit", "-n"), help="Maximum number of jobs to list (default: 100)"),
+    ] = 100,
+    columns: Annotated[
+        str | None,
+        Parameter(
+            name=("--format", "-o"),
+            help="Columns, separated by commas: job, name, team, user, state, gpus, age, elapsed,"
+            " attempts, nodes, node_count, reason, sentence, submitted, started, ended, exit_code,"
+            " eta",
+        ),
+    ] = None,
+    watch: Annotated[
+        bool, Parameter(name=("--watch", "-w"), negative="", help="Repeat until Ctrl-C")
+    ] = False,
+    interval: Annotated[
+        float, Parameter(help="Seconds between listings with --watch (default: 2)")
+    ] = 2.0,
     as_json: Json = False,
 ) -> None:
-    """List jobs, newest first, and why each pending job is waiting."""
-    if state is not None and _is_record(state):
+    """List jobs, newest first, and why each pending job is waiting.
+
+    The last line counts all jobs that match. With --format, each job is one line that is never
+    wrapped.
+    """
+    bundle, state = _list_source(bundle, state, state_of)
+    if bundle is not None:
         from tenfold.cli.job.recorded import list_saved  # noqa: PLC0415
 
-        list_saved(Path(state), at, team=team, state_of=state_of, as_json=as_json)
+        list_saved(bundle, at, team=team, state_of=state, as_json=as_json)
         return
-    from tenfold.cli.job import live as job_live  # noqa: PLC0415
+    from tenfold.cli.job import listing  # noqa: PLC0415
 
-    filters = job_live.ListFilters(
-        team=team, state=state or state_of, since=since, array=array, limit=limit, idle=idle
+    filters = listing.ListFilters(
+        team=team,
+        user=user,
+        mine=mine,
+        state=state,
+        since=since,
+        array=array,
+        limit=limit,
+        idle=idle,
     )
-    job_live.list_jobs(filters, as_json=as_json)
+    options = listing.ListOptions(
+        columns=columns, watch=watch, interval_s=max(0.1, interval), as_json=as_json
+    )
+    listing.list_jobs(filters, options)
 
 
 @app.command(name="show")
@@ -204,7 +247,8 @@ def cancel_command(
 def why_command(
     job: JobName,
     *,
-    state: State = None,
+    bundle: Bundle = None,
+    state: OldBundle = None,
     at: At = None,
     quick: Quick = False,
     every: Every = False,
@@ -215,14 +259,33 @@ def why_command(
     For a running or finished job, show its history: why it waited, was stopped or was rejected.
     """
     seek = _remedy_search(quick, every)
-    if state is not None:
+    bundle = _bundle(bundle, state)
+    if bundle is not None:
         from tenfold.cli.job.recorded import why_saved  # noqa: PLC0415
 
-        why_saved(state, at, job, seek, as_json=as_json)
+        why_saved(bundle, at, job, seek, as_json=as_json)
         return
     from tenfold.cli.job import live as job_live  # noqa: PLC0415
 
     job_live.why(job, seek, as_json=as_json)
+
+
+def _list_source(
+    bundle: Path | None, state: str | None, state_of: str | None
+) -> tuple[Path | None, str | None]:
+    """Return the recorded run and the job state, also from the old options."""
+    if state_of is not None:
+        print_note("--state-of will be removed; use --state")
+    if bundle is None and state is not None and _is_record(state):
+        return _bundle(None, Path(state)), state_of
+    return bundle, state or state_of
+
+
+def _bundle(bundle: Path | None, state: Path | None) -> Path | None:
+    """Return the recorded run; `--state` is the old name."""
+    if bundle is None and state is not None:
+        print_note(f"--state {state} will be removed; use --bundle {state}")
+    return bundle or state
 
 
 def _is_record(state: str) -> bool:

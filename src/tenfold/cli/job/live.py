@@ -1,36 +1,26 @@
 """`tenfold job` against the running control plane: submit, list, follow, cancel."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import Literal, cast
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from tenfold.cli.errors import Exit
-from tenfold.cli.job.live_render import (
-    dropped,
-    show_dry_run,
-    show_job,
-    show_jobs,
-    show_submitted,
-    show_why,
-)
+from tenfold.cli.job.details import show_job
+from tenfold.cli.job.live_render import dropped, show_dry_run, show_submitted, show_why
 from tenfold.cli.output import complain, print_json, print_log, print_note, show
-from tenfold.cli.timestamps import parse_timestamp
 from tenfold.client.calls import JobKeys
 from tenfold.client.client import Client
 from tenfold.client.endpoint import find_endpoint
 from tenfold.files.jobs.submission import read_submission
 from tenfold.model.api.jobs import PAGE_MAX, Job, Submitted
 from tenfold.model.errors import InputError, TenfoldError, Unreachable
-from tenfold.model.job.job import JobState
 
 EXIT_NO = 1
 TAIL_BYTES = 64 << 10
 """Bytes of a log that the control plane returns by default."""
 RemedySearch = Literal["none", "cheapest", "every"]
-STATES: tuple[JobState, ...] = get_args(JobState)
 
 
 class SubmitOptions(Struct, frozen=True, kw_only=True):
@@ -39,18 +29,6 @@ class SubmitOptions(Struct, frozen=True, kw_only=True):
     wait: bool = False
     follow: bool = False
     as_json: bool = False
-
-
-class ListFilters(Struct, frozen=True, kw_only=True):
-    """Which jobs to list."""
-
-    team: str | None = None
-    state: str | None = None
-    since: str | None = None
-    """As the user wrote it."""
-    array: str | None = None
-    limit: int = 100
-    idle: bool = False
 
 
 def submit(file: Path, options: SubmitOptions) -> None:
@@ -118,24 +96,7 @@ def check_file(file: Path, *, as_json: bool) -> None:
         print_json({"file": str(file), "faults": [], "job": values})
     else:
         show(f"`{file}` is valid")
-        show("no control plane is running; use --state run.jsonl.gz to try it on a recorded run")
-
-
-def list_jobs(filters: ListFilters, *, as_json: bool) -> None:
-    """Print jobs, newest first."""
-    state = filters.state
-    if state is not None and state not in STATES:
-        raise InputError(
-            "unknown-state",
-            f"`{state}` is neither a job state nor a recorded run",
-            f"states: {', '.join(STATES)}",
-            field="--state",
-        )
-    since = None if filters.since is None else parse_timestamp(filters.since, "--since")
-    with Client() as client:
-        found = list(_jobs(client, filters, state, since))
-        whole = client.job(filters.array) if filters.array is not None else None
-    print_json(found) if as_json else show_jobs(found, whole)
+        show("no control plane is running; use --bundle run.jsonl.gz to try it on a recorded run")
 
 
 def show_one(job_id: str, *, attempts: int, eta: bool, as_json: bool) -> None:
@@ -241,28 +202,6 @@ def _show_end(job: Job) -> None:
     if code[2:] in job.reason.sentence:
         code = ""
     show(f"`{job.id}` {job.state}{code}: {job.reason.sentence}")
-
-
-def _jobs(
-    client: Client, filters: ListFilters, state: JobState | None, since: str | None
-) -> Iterator[Job]:
-    """Yield jobs up to the limit, fetching no more pages than needed."""
-    before, left = None, filters.limit
-    while left > 0:
-        page = client.page(
-            team=filters.team,
-            state=state,
-            since=since,
-            array=filters.array,
-            before=before,
-            limit=min(left, PAGE_MAX),
-            idle=filters.idle,
-        )
-        yield from page.jobs
-        left -= len(page.jobs)
-        before = page.next
-        if before is None:
-            return
 
 
 def _note_still_running(job_id: str) -> None:

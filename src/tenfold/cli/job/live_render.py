@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
-from tenfold.cli.fleet.idle import used
+from tenfold.cli.job.columns import minute_of, node_list
 from tenfold.cli.output import show, table
-from tenfold.model.api.jobs import DryRun, Eta, Job, Reason, Submitted, Why
+from tenfold.model.api.jobs import DryRun, Eta, Reason, Submitted, Why
 from tenfold.model.api.nodes import Node
 from tenfold.model.api.tokens import Token
 from tenfold.report.figures import count
@@ -32,76 +32,21 @@ def show_dry_run(found: DryRun) -> None:
         else f"`{found.name}`"
     )
     if found.outcome == "starts":
-        show(f"{what} of team `{found.team}` would start now on {_nodes(found.nodes)}")
+        show(f"{what} of team `{found.team}` would start now on {node_list(found.nodes)}")
     else:
         verb = "could never start" if found.outcome == "never" else "would stay pending"
         show(f"{what} of team `{found.team}` {verb}")
         _show_waiting(found.why, found.reason)
         if found.eta is not None:
-            show(f"expected start: {_eta(found.eta)}")
+            show(f"expected start: {eta_text(found.eta)}")
     hold = found.could_hold
-    named = f" ({_nodes(hold.nodes)})" if hold.count else ""
+    more = f" and {hold.count - len(hold.nodes):,} more" if hold.count > len(hold.nodes) else ""
+    named = f" ({node_list(hold.nodes)}{more})" if hold.nodes else ""
     show(f"nodes large enough: {hold.count:,}{named}")
     if found.is_brief:
         show("the queue is long: fixes and the forecast were skipped")
     for note in found.notes:
         show(f"note: {note}")
-
-
-def show_jobs(jobs: Sequence[Job], whole: Job | None = None) -> None:
-    """Print jobs as a table, and their array in one line."""
-    has_eta = any(job.eta is not None for job in jobs)
-    rows = [
-        [
-            job.id,
-            job.team,
-            job.state,
-            str(job.attempt_count),
-            _nodes(job.attempts[-1].nodes) if job.attempts else "",
-            _because(job),
-            *([_clock(job.eta.p50_at) if job.eta is not None else ""] if has_eta else []),
-        ]
-        for job in jobs
-    ]
-    if rows:
-        columns = ["job", "team", "state", ">attempts", "nodes", "reason"]
-        show(table("", [*columns, "expected start"] if has_eta else columns, rows), "")
-    show(count(len(jobs), "job"))
-    if whole is not None:
-        show(f"`{whole.id}` is {whole.state}: {whole.reason.sentence}")
-
-
-def show_job(job: Job) -> None:
-    """Print one job with its attempts."""
-    show(f"`{job.id}` (team `{job.team}`): {job.state}")
-    show(f"reason: {job.reason.sentence} [{job.reason.code}]")
-    if job.use:
-        show(f"usage: {used(job.use)}")
-    if job.idle_since:
-        show(f"idle since: {_to_the_second(job.idle_since)}")
-    if job.array and job.array.failed:
-        show(f"failed: {_nodes(job.array.failed)}")
-    if job.eta is not None:
-        show(f"expected start: {_eta(job.eta)}", f"forecast: {job.eta.basis}")
-    rows = [
-        [
-            str(one.number),
-            _to_the_second(one.started_at),
-            _to_the_second(one.ended_at),
-            _nodes(one.nodes),
-            "" if one.exit_code is None else str(one.exit_code),
-            one.reason,
-        ]
-        for one in job.attempts
-    ]
-    if rows:
-        columns = [">attempt", "started", "ended", "nodes", ">exit code", "reason"]
-        show("", table("", columns, rows))
-    if job.attempt_count > len(job.attempts):
-        show(f"latest {len(job.attempts):,} of {job.attempt_count:,} attempts; see --attempts")
-    for one in job.attempts:
-        if one.log_bytes_dropped:
-            show(f"note: {dropped(one.number, one.log_bytes_dropped)}")
 
 
 def dropped(attempt: int, count: int) -> str:
@@ -125,7 +70,7 @@ def _show_why(answer: Why) -> None:
     show(f"`{answer.id}` (team `{team}`): pending" if team else f"`{answer.id}`: pending")
     _show_waiting(answer.why, answer.reason)
     if answer.eta is not None:
-        show(f"expected start: {_eta(answer.eta)}")
+        show(f"expected start: {eta_text(answer.eta)}")
 
 
 def _show_waiting(why: dict[str, Any] | None, reason: Reason) -> None:
@@ -179,31 +124,7 @@ def show_tokens(tokens: Sequence[Token]) -> None:
     show(table("", columns, rows))
 
 
-def _eta(eta: Eta) -> str:
+def eta_text(eta: Eta) -> str:
     """Return a forecast for people: to the minute, in UTC."""
-    half, most = _clock(eta.p50_at), _clock(eta.p90_at)
+    half, most = minute_of(eta.p50_at), minute_of(eta.p90_at)
     return f"by {most}" if half == most else f"about {half} (P50), by {most} (P90)"
-
-
-def _clock(moment: str) -> str:
-    """Return a UTC time to the minute."""
-    return f"{moment[:10]} {moment[11:16]} UTC"
-
-
-def _to_the_second(moment: str | None) -> str:
-    """Return a UTC time to the second; JSON keeps the full value."""
-    return f"{moment[:10]} {moment[11:19]}Z" if moment else ""
-
-
-def _because(job: Job) -> str:
-    """Return the reason for a job's state in a few words; "" if it only repeats the state."""
-    if job.reason.code != job.state:
-        return job.reason.code
-    if job.idle_since:
-        return f"idle since {_to_the_second(job.idle_since)}"
-    return job.reason.sentence if job.is_over and job.state != "succeeded" else ""
-
-
-def _nodes(names: Sequence[str]) -> str:
-    more = len(names) - 3
-    return ", ".join(names[:3]) + (f" and {more} more" if more > 0 else "")

@@ -1,4 +1,4 @@
-"""`tenfold job ... --state RUN`: the same commands on a recorded run instead of the live one."""
+"""`tenfold job ... --bundle RUN`: the same commands on a recorded run instead of the live one."""
 
 from pathlib import Path
 
@@ -8,6 +8,7 @@ from tenfold.cli.output import print_json, print_note
 from tenfold.cli.quantities import parse_duration
 from tenfold.files.jobs.submission import job_of, read_job_file
 from tenfold.files.records.replay_bundle import read_bundle
+from tenfold.model.errors import InputError
 from tenfold.model.job.spec import run_only_keys
 from tenfold.model.units import SECOND, Millis
 from tenfold.study.why.recorded import SavedState, ask, dry_run, saved_at
@@ -26,6 +27,13 @@ def list_saved(
     state: Path, at: str | None, *, team: str | None, state_of: str | None, as_json: bool
 ) -> None:
     """Print the pending and running jobs at a time in a recorded run."""
+    if state_of not in (None, "pending", "running"):
+        raise InputError(
+            "unknown-state",
+            f"a recorded run has no list of `{state_of}` jobs",
+            "use --state pending or --state running with --bundle",
+            field="--state",
+        )
     rows = list_json(_saved(state, at), team=team, state=state_of)
     print_json(rows) if as_json else show_jobs(rows)
 

@@ -96,6 +96,29 @@ class Use(Struct, frozen=True, kw_only=True):
     """Memory used on its GPUs; None if they were not read."""
 
 
+class Requested(Struct, frozen=True, kw_only=True):
+    """What a job runs and what it requests; CPUs and memory are those of all its nodes."""
+
+    command: tuple[str, ...] = ()
+    """Empty if the journal no longer has the submission."""
+    workdir: str = ""
+    """Its working directory on the node; empty if it is not known."""
+    image: str = ""
+    gpus_per_node: int = 0
+    """0 if any number per node will do."""
+    accelerators: tuple[str, ...] = ()
+    """Acceptable accelerator types; empty means any."""
+    cpus: float = 0.0
+    memory_gib: float = 0.0
+    time_limit_s: float | None = None
+    grace_s: float | None = None
+    priority: int = 0
+    preemptible: bool = True
+    kind: str = "batch"
+    after: tuple[str, ...] = ()
+    """Jobs that must succeed first."""
+
+
 class Job(Struct, frozen=True, kw_only=True):
     """One job, or an array as a whole."""
 
@@ -118,6 +141,17 @@ class Job(Struct, frozen=True, kw_only=True):
     """Number of attempts, if `attempts` does not have all of them; otherwise `UNSET`."""
     attempts_next: int | UnsetType = UNSET
     """Pass this as `attempts_before` for earlier attempts; `UNSET` if there are none."""
+    user: str | UnsetType = UNSET
+    """The name of the token that submitted it."""
+    gpus: float | UnsetType = UNSET
+    """GPUs that it requests in all."""
+    submitted_at: str | UnsetType | None = UNSET
+    elapsed_s: float | UnsetType = UNSET
+    """How long its latest attempt has run, or ran; `UNSET` if it has not started."""
+    gpu_hours: float | UnsetType = UNSET
+    """GPU-hours of all its attempts, where a single job is shown."""
+    requested: Requested | UnsetType = UNSET
+    """Its command, resources and limits, where a single job is shown."""
 
     @property
     def is_over(self) -> bool:
@@ -141,6 +175,10 @@ class JobPage(Struct, frozen=True, kw_only=True):
     jobs: tuple[Job, ...]
     next: int | None
     """Pass this as `before` for the next page; None at the end."""
+    total: int | UnsetType = UNSET
+    """How many jobs match, on all pages, up to 1,000,000; `UNSET` unless `count` was set."""
+    at: str | UnsetType | None = UNSET
+    """The time of this response, with `total`."""
 
 
 class CancelledJob(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -32,11 +32,12 @@ from tenfold.server.dependencies import has_dependencies, resolve_dependencies
 from tenfold.server.event_cursor import SEQ_MAX
 from tenfold.server.idempotency import IdempotencyKey, previous_answer, submit_key
 from tenfold.server.inbox_client import call_loop, check_writable
+from tenfold.server.job_details import gpu_hours, requested
 from tenfold.server.metrics.job_traces import with_trace
 from tenfold.server.problems import Problem, no_such_job
 from tenfold.server.runtime.admission import EXPENSIVE_WITH_ETA
 from tenfold.server.runtime.deps import Control, ControlDep, JobLogs
-from tenfold.server.schemas import to_array, to_job
+from tenfold.server.schemas import iso, to_array, to_job
 from tenfold.server.submissions import SubmissionRequest, parse_submissions, submitted
 from tenfold.server.usage import with_use
 
@@ -58,6 +59,7 @@ OfArray = Annotated[
 InState = Annotated[JobState | None, QueryParameter(name="state")]
 Limit = Annotated[int, QueryParameter(ge=1, le=PAGE_MAX, description="Jobs per page.")]
 Idle = Annotated[bool, QueryParameter(description="Only idle jobs.")]
+Count = Annotated[bool, QueryParameter(description="Also count all matching jobs.")]
 Attempts = Annotated[int, QueryParameter(ge=1, le=PAGE_MAX, description="Attempts per page.")]
 AttemptsBefore = Annotated[
     int | None,
@@ -118,33 +120,43 @@ def list_jobs(
     before: Before = None,
     limit: Limit = 100,
     idle: Idle = False,
+    user: Text = None,
+    count: Count = False,
 ) -> JobPage:
     """List jobs, newest first; below `operator`, only your team's.
 
     Each job has its latest attempts only.
     """
-    seen = visible_team(request.user, team)
-    if team not in (None, seen) or "\0" in f"{team}{array}":
-        return JobPage(jobs=(), next=None)
+    seen, now_ms = visible_team(request.user, team), control.now_ms()
+    if team not in (None, seen) or "\0" in f"{team}{array}{user}":
+        empty = JobPage(jobs=(), next=None)
+        return replace(empty, total=0, at=iso(now_ms)) if count else empty
     now = control.follower.snapshot() if idle else None
     idle_ids = None if now is None else tuple(now.fleet.idle)
+    since_ms = None if since is None else _millis(since)
+    within = read.JobFilter(since_ms, array, idle_ids, user)
     rows = read.jobs(
-        control.store,
-        team=seen,
-        state=in_state,
-        before=before,
-        limit=limit,
-        within=read.JobFilter(None if since is None else _millis(since), array, idle_ids),
+        control.store, team=seen, state=in_state, before=before, limit=limit, within=within
     )
     started = [row.id for row in rows if row.attempts]
     attempts = read.attempts_of(control.store, started, latest=ATTEMPTS_LISTED)
     has_pending = any(row.state == "pending" for row in rows)
     snapshot = control.follower.snapshot() if has_pending else None
     jobs = tuple(
-        with_use(to_job(row, attempts.get(row.id, ()), request.user, snapshot), row, control.usage)
+        with_use(
+            to_job(row, attempts.get(row.id, ()), request.user, snapshot, now_ms=now_ms),
+            row,
+            control.usage,
+        )
         for row in rows
     )
-    return JobPage(jobs=jobs, next=rows[-1].seq if len(rows) == limit else None)
+    page = JobPage(jobs=jobs, next=rows[-1].seq if len(rows) == limit else None)
+    if not count:
+        return page
+    total = len(rows)
+    if before is not None or page.next is not None:
+        total = read.job_count(control.store, team=seen, state=in_state, within=within)
+    return replace(page, total=total, at=iso(now_ms))
 
 
 @get(
@@ -173,7 +185,12 @@ def show_job(
         with control.limiter.slot():
             found = snapshot.why(job_id, "none", with_eta=True)
     forecast = None if found is None else found.eta
-    shown = to_job(row, story.attempts, request.user, snapshot, forecast)
+    now_ms = control.now_ms()
+    shown = to_job(row, story.attempts, request.user, snapshot, forecast, now_ms=now_ms)
+    details = requested(read.submission(control.store, job_id), control.workdir)
+    times = read.run_times(control.store, job_id, now_ms)
+    used = gpu_hours(row, details.gpus_per_node, times)
+    shown = replace(shown, requested=details, gpu_hours=used)
     return with_use(with_dropped_bytes(shown, control.logs), row, control.usage)
 
 

@@ -18,6 +18,7 @@ from tenfold.server.background.follower import Follower
 from tenfold.server.event_cursor import EventCursor
 from tenfold.server.event_pages import EventPages
 from tenfold.server.inbox_client import WAIT_S
+from tenfold.server.job_details import Workdir
 from tenfold.server.metrics.metrics import Meters
 from tenfold.server.metrics.traces import Traces
 from tenfold.server.runtime.admission import Budgets
@@ -58,6 +59,8 @@ class Control(Struct, frozen=True, kw_only=True, eq=False):
     limiter: Limiter = field(default_factory=Limiter)
     budgets: Budgets = field(default_factory=Budgets)
     traces: Traces = field(default_factory=Traces)
+    workdir: Workdir = lambda _: ""
+    """Where a job runs."""
     wait_s: float = WAIT_S
     """How long a request waits for the loop."""
     is_closing: Callable[[], bool] = lambda: False

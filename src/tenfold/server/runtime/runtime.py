@@ -42,6 +42,7 @@ from tenfold.server.background.shadow import ShadowCollector, ShadowRunner
 from tenfold.server.event_cursor import EventCursor
 from tenfold.server.event_pages import EventPages
 from tenfold.server.inbox_client import STARTING, WAIT_S
+from tenfold.server.job_details import Workdir
 from tenfold.server.metrics.metered_journal import MeteredJournal
 from tenfold.server.metrics.metrics import Meters
 from tenfold.server.metrics.traces import Traces
@@ -68,6 +69,7 @@ class ServerDeps(Struct, frozen=True, kw_only=True, eq=False):
     executor: Callable[[], Executor]
     logs: JobLogs
     saved_at: CheckpointTime = lambda job, work: None
+    workdir: Workdir = lambda _: ""
     policy: Policy = Policy()
     shadow: Policy | None = None
     """A policy whose decisions are logged and not carried out."""
@@ -129,6 +131,7 @@ class Runtime:
             event_pages=EventPages(self.store),
             trouble=self.trouble,
             now_ms=now_ms,
+            workdir=deps.workdir,
             wait_s=deps.wait_s,
             late=self.late,
             clock_ahead_ms=self.clock_ahead_ms,

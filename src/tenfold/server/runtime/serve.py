@@ -49,7 +49,7 @@ from tenfold.server.runtime.limiter import max_streams
 from tenfold.server.runtime.logs import log_to
 from tenfold.server.runtime.runtime import Runtime, ServerDeps
 from tenfold.server.runtime.settings import BACKLOG, Settings, check, check_pair, listen, url_of
-from tenfold.server.runtime.state_dir import LocalLogs, StateDir, saved_in
+from tenfold.server.runtime.state_dir import LocalLogs, StateDir, saved_in, workdir_in
 
 GRACE_S = 5
 """From the signal to the end of requests in progress."""
@@ -166,6 +166,7 @@ def _deps(settings: Settings, folder: StateDir, users: TeamUsers | None) -> Serv
         executor=lambda: LocalExecutor(str(folder.run), users=users, pids_most=settings.pids_most),
         logs=LocalLogs(folder.run),
         saved_at=saved_in(folder.run, users),
+        workdir=workdir_in(folder.run),
         policy=settings.policy,
         shadow=settings.shadow,
         shadow_log=folder.shadow,

@@ -12,6 +12,7 @@ STATE_DIR/address.json   the address of the control plane, while it runs
 import logging
 import os
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import cast
@@ -32,6 +33,7 @@ from tenfold.live.local.member.team_users import TeamUsers
 from tenfold.live.local.member.user import reading_as
 from tenfold.live.local.spawner.wire import LaunchLine
 from tenfold.model.errors import InputError
+from tenfold.model.events import JobSubmitted
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
 from tenfold.model.job.run_spec import RunSpec
@@ -182,3 +184,17 @@ def saved_in(run: Path, users: TeamUsers | None = None) -> CheckpointTime:
         return None if found is None else Millis(found)
 
     return saved_at
+
+
+def workdir_in(run: Path) -> Callable[[JobSubmitted], str]:
+    """Return a function that tells in which folder a job runs."""
+    home = ExecutorDir(str(run))
+
+    def workdir(submission: JobSubmitted) -> str:
+        job, run_spec = submission.job, submission.run_spec
+        if run_spec is None:
+            return ""
+        line = {"job": job.id, "team": job.team, "folder": run_spec.folder, "saves_folder": ""}
+        return JobFolders(home, cast("LaunchLine", line)).workdir
+
+    return workdir

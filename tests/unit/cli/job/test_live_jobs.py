@@ -46,8 +46,8 @@ def test_a_dry_run_says_what_would_become_of_a_job_and_hands_in_nothing(
 ):
     fits = job_file(tmp_path, 'name = "fits"\ncommand = ["true"]\nnodes = 2\ngpus_per_node = 8\n')
     text = said(capsys, "job", "submit", fits, "--dry-run")
-    assert "`fits` of team `admin` would start now on virtual-1, virtual-2" in text
-    assert "nodes large enough: 2 (virtual-1, virtual-2)" in text
+    assert "`fits` of team `admin` would start now on virtual-[1-2]" in text
+    assert "nodes large enough: 2 (virtual-[1-2])" in text
     told = json.loads(said(capsys, "job", "submit", fits, "--dry-run", "--json"))
     assert (told["outcome"], told["nodes"]) == ("starts", ["virtual-1", "virtual-2"])
     never = job_file(tmp_path, 'command = ["true"]\nnodes = 3\ngpus_per_node = 8\n')
@@ -85,6 +85,79 @@ def test_jobs_are_listed_within_bounds(tmp_path: Path, capsys: Printed):
     assert json.loads(said(capsys, "job", "list", "--team", "nobody", "--json")) == []
     assert main(["job", "list", "--since", "lately"]) == 2
     assert "--since" in capsys.readouterr().err
+
+
+def test_a_listing_counts_all_jobs_that_match_and_not_only_those_it_lists(
+    tmp_path: Path, capsys: Printed
+):
+    file = job_file(tmp_path, 'name = "counted"\narray = 5\ncommand = ["true"]\n')
+    base = json.loads(said(capsys, "job", "submit", file, "--json"))["id"]
+    assert "2 of 5 jobs; -n lists more" in said(capsys, "job", "list", "--array", base, "-n", "2")
+    assert "\n5 jobs\n" in said(capsys, "job", "list", "--array", base)
+    assert main(["job", "list", "--array", base, "-n", "2", "--json"]) == 0
+    printed = capsys.readouterr()
+    assert len(json.loads(printed.out)) == 2
+    assert printed.err == "note: 2 of 5 jobs; -n lists more\n"
+    assert json.loads(said(capsys, "job", "list", "-u", "nobody", "--json")) == []
+    assert len(json.loads(said(capsys, "job", "list", "--me", "-n", "1", "--json"))) == 1
+
+
+def test_chosen_columns_are_one_line_for_each_job(tmp_path: Path, capsys: Printed):
+    text = "nodes = 2\ngpus_per_node = 8\n" + 'name = "wide"\ncommand = ["true"]\n'
+    said(capsys, "job", "submit", job_file(tmp_path, text), "--wait")
+    lines = said(capsys, "job", "list", "-n", "1", "-o", "name,gpus,nodes,state").splitlines()
+    assert lines == ["name  GPUs  nodes          state", "wide    16  virtual-[1-2]  succeeded"]
+    assert main(["job", "list", "-o", "colour"]) == 2
+    assert "columns: job, name, team" in capsys.readouterr().err
+
+
+def test_a_job_is_shown_with_its_command_resources_limits_folder_and_use(
+    tmp_path: Path, capsys: Printed
+):
+    text = """
+name = "shown"
+command = ["sh", "-c", "echo a word"]
+nodes = 2
+gpus_per_node = 8
+memory_gib_per_node = 2
+time_limit = "90m"
+workdir = "here"
+"""
+    made = said(capsys, "job", "submit", job_file(tmp_path, text), "--wait", "--json")
+    job_id = json.loads(made)["id"]
+    printed = said(capsys, "job", "show", job_id)
+    for line in (
+        "command: sh -c 'echo a word'",
+        "resources: 16 GPUs, 8 per node; 2 CPUs; 4 GiB of memory",
+        "time limit: 1h30m",
+        "submitted: 20",
+        "elapsed: ",
+    ):
+        assert f"\n{line}" in printed, line
+    assert "/run/teams/admin/here\n" in printed
+    shown = json.loads(said(capsys, "job", "show", job_id, "--json"))
+    assert shown["requested"]["command"] == ["sh", "-c", "echo a word"]
+    assert shown["requested"]["time_limit_s"] == 5_400
+    assert (shown["gpus"], shown["gpu_hours"]) == (16, pytest.approx(0, abs=1))
+
+
+def test_a_member_of_an_array_is_shown_with_its_command(tmp_path: Path, capsys: Printed):
+    file = job_file(tmp_path, 'name = "each"\narray = 3\ncommand = ["echo", "x"]\n')
+    base = json.loads(said(capsys, "job", "submit", file, "--json"))["id"]
+    assert "command: echo x" in said(capsys, "job", "show", f"{base}[2]")
+
+
+def test_the_old_use_of_state_for_a_recorded_run_still_works_with_a_note(
+    tmp_path: Path, capsys: Printed
+):
+    run = tmp_path / "run.jsonl.gz"
+    assert main(["job", "list", "--state", str(run)]) == 2
+    old = capsys.readouterr().err
+    assert f"note: --state {run} will be removed; use --bundle {run}" in old
+    assert main(["job", "list", "--bundle", str(run), "--state", "failed"]) == 2
+    assert "use --state pending or --state running" in capsys.readouterr().err
+    assert main(["job", "list", "--state", "waiting"]) == 2
+    assert "`waiting` is not a job state" in capsys.readouterr().err
 
 
 def test_following_prints_what_it_wrote_and_ends_with_its_exit_code(

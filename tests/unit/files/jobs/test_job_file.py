@@ -131,7 +131,7 @@ def test_a_recorded_run_says_which_keys_had_no_part_in_its_answer(
     run = tmp_path / "run.jsonl"
     assert main(["sim", "run", *files, "--policy", "fifo", "--bundle", str(run)]) == 0
     capsys.readouterr()
-    asked = ["--dry-run", "--state", str(run), "--at", "1h", "--json"]
+    asked = ["--dry-run", "--bundle", str(run), "--at", "1h", "--json"]
     answers: list[object] = []
     for more in ("", 'command = ["true"]\ncheckpoint = {dir = "c"}\n'):
         file = written(tmp_path, f'name = "s"\ngpus_per_node = 8\ncpus_per_node = 0\n{more}')

@@ -26,7 +26,10 @@ def test_a_job_is_answered_when_it_is_durable_and_told_until_its_end(
     assert [len(one["nodes"]) for one in running["attempts"]] == [1]
     processes.end("first-1")
     over = job_when(member, "first-1", "succeeded")
-    assert list(over) == ["id", "name", "team", "state", "attempts", "reason", "eta"]
+    listed = ["id", "name", "team", "state", "attempts", "reason", "eta"]
+    listed += ["user", "gpus", "submitted_at", "elapsed_s"]
+    assert list(over) == [*listed, "gpu_hours", "requested"]
+    assert list(member.get(f"{API}/jobs").json()["jobs"][0]) == listed
     (attempt,) = over["attempts"]
     assert list(attempt) == ["number", "started_at", "ended_at", "nodes", "exit_code", "reason"]
     assert attempt["exit_code"] == 0
@@ -144,3 +147,42 @@ def test_logs_are_given_from_their_end_and_followed_until_the_attempt_is_over(
     processes.end(made)
     followed = member.get(f"{API}/jobs/{made}/logs", params={"follow": "true"})
     assert followed.text == "one\ntwo\nthree\n"
+
+
+def test_a_page_counts_all_jobs_that_match_if_asked_and_none_of_another_team(
+    member: Client, token: Callable[..., str]
+):
+    member.post(f"{API}/jobs", json={"command": ["true"], "array": 5})
+    blue = bearer(token(team="blue"))
+    member.post(f"{API}/jobs", json={"command": ["true"]}, headers=blue)
+
+    def total(headers: dict[str, str] | None = None, **asked: str | int) -> object:
+        page = member.get(f"{API}/jobs", params={"count": "true", **asked}, headers=headers)
+        assert page.json()["at"].endswith("Z")
+        return page.json()["total"]
+
+    assert total(limit=2) == 5
+    assert total(limit=2, before=3) == total() == 5
+    assert total(array="job-1", limit=1) == 5
+    assert total(user="member-of-red", limit=1) == 5
+    assert total(user="member-of-blue") == 0
+    assert total(team="blue") == 0
+    assert total(blue, limit=1) == 1
+    assert total(bearer(token("operator")), limit=1) == 6
+    assert "total" not in member.get(f"{API}/jobs").json()
+
+
+def test_a_job_is_shown_with_what_it_requested_and_used(member: Client, processes: FakeProcesses):
+    asked = {"command": ["train", "--big"], "nodes": 2, "gpus_per_node": 4, "time_limit": "1h"}
+    member.post(f"{API}/jobs", json={**asked, "name": "big", "env": {"KEY": "secret"}})
+    running = job_when(member, "big-1", "running")
+    requested = running["requested"]
+    assert requested["command"] == ["train", "--big"]
+    keys = ("gpus_per_node", "cpus", "memory_gib", "time_limit_s", "grace_s")
+    assert [requested[key] for key in keys] == [4, 2, 0, 3_600, 30]
+    assert (running["gpus"], running["user"]) == (8.0, "member-of-red")
+    assert "secret" not in str(running)
+    processes.end("big-1")
+    over = job_when(member, "big-1", "succeeded")
+    assert over["gpu_hours"] >= 0
+    assert over["elapsed_s"] >= 0

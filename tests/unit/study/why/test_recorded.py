@@ -61,7 +61,7 @@ def job_file(folder: Path, text: str) -> str:
 
 
 def test_a_waiting_job_is_told_why_under_any_policy(run: Path, capsys: pytest.CaptureFixture[str]):
-    words = ["why", "wide", "--state", str(run), "--at", "1h"]
+    words = ["why", "wide", "--bundle", str(run), "--at", "1h"]
     found = json.loads(said(capsys, *words, "--json"))
     assert (found["state"], found["at_ms"]) == ("pending", 3_600_000)
     assert found["why"]["reason"]["code"] == "too-few-free"
@@ -75,7 +75,7 @@ def test_a_waiting_job_is_told_why_under_any_policy(run: Path, capsys: pytest.Ca
 def test_the_cheapest_remedy_comes_first_and_the_others_where_all_are_asked_for(
     run: Path, capsys: pytest.CaptureFixture[str]
 ):
-    words = ["why", "wide", "--state", str(run), "--at", "1h", "--json"]
+    words = ["why", "wide", "--bundle", str(run), "--at", "1h", "--json"]
     cheapest = json.loads(said(capsys, *words))["why"]
     every = json.loads(said(capsys, *words, "--all"))["why"]
     assert cheapest["cheapest"] == every["cheapest"]
@@ -87,18 +87,18 @@ def test_the_cheapest_remedy_comes_first_and_the_others_where_all_are_asked_for(
 def test_a_job_that_is_over_is_told_what_became_of_it(
     run: Path, capsys: pytest.CaptureFixture[str]
 ):
-    text = said(capsys, "why", "wide", "--state", str(run))
+    text = said(capsys, "why", "wide", "--bundle", str(run))
     assert "`wide` of team `language`: ended" in text
-    text = said(capsys, "why", "vast", "--state", str(run))
+    text = said(capsys, "why", "vast", "--bundle", str(run))
     assert "`vast` of team `language`: refused" in text
 
 
 def test_jobs_are_listed_by_state_and_team(run: Path, capsys: pytest.CaptureFixture[str]):
-    at = ["--state", str(run), "--at", "1h", "--json"]
+    at = ["--bundle", str(run), "--at", "1h", "--json"]
     everybody = json.loads(said(capsys, "list", *at))
     assert next(one for one in everybody if one["state"] == "pending")["job_id"] == "wide"
     assert sum(one["state"] == "running" for one in everybody) == 4
-    some = json.loads(said(capsys, "list", *at, "--team", "vision", "--state-of", "running"))
+    some = json.loads(said(capsys, "list", *at, "--team", "vision", "--state", "running"))
     assert [one["job_id"] for one in some] == ["tune-1", "tune-2"]
     assert "pending, 4 jobs running" in said(capsys, "list", *at[:-1])
 
@@ -106,7 +106,7 @@ def test_jobs_are_listed_by_state_and_team(run: Path, capsys: pytest.CaptureFixt
 def test_a_dry_run_says_where_a_job_would_start_or_why_not(
     run: Path, capsys: pytest.CaptureFixture[str]
 ):
-    at = ["--dry-run", "--state", str(run), "--at", "1h", "--quick"]
+    at = ["--dry-run", "--bundle", str(run), "--at", "1h", "--quick"]
     small = job_file(run.parent, 'job_id = "s"\nteam = "vision"\ngpus = 2\ngpu_type = "H100"\n')
     text = said(capsys, "submit", small, *at)
     in_line = '"name":"fifo"' in run.read_text()
@@ -133,7 +133,7 @@ def test_every_fault_of_a_job_file_is_named(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_a_name_that_is_taken_or_unknown_is_refused(run: Path, capsys: pytest.CaptureFixture[str]):
-    at = ["--state", str(run), "--at", "1h"]
+    at = ["--bundle", str(run), "--at", "1h"]
     taken = job_file(run.parent, 'job_id = "wide"\ngpus = 1\n')
     assert main(["job", "submit", taken, "--dry-run", *at]) == 2
     assert "already pending or running" in capsys.readouterr().err
@@ -151,9 +151,9 @@ def test_a_forecast_says_that_nobody_has_checked_it_or_how_often_its_like_held(
     files = ["--fleet", str(tmp_path / "fleet.toml"), "--jobs", str(tmp_path / "jobs.csv")]
     assert main(["sim", "run", *files, "--policy", "fifo", "--bundle", str(bundle)]) == 0
     capsys.readouterr()
-    early = said(capsys, "why", "job-5", "--state", str(bundle), "--at", "1h", "--json")
+    early = said(capsys, "why", "job-5", "--bundle", str(bundle), "--at", "1h", "--json")
     asked = json.loads(early)["why"]["eta"]
     assert not asked["calibrated"]
     assert "uncalibrated" in asked["basis"]
-    late = said(capsys, "why", "job-110", "--state", str(bundle), "--at", "19h", "--json")
+    late = said(capsys, "why", "job-110", "--bundle", str(bundle), "--at", "19h", "--json")
     assert "of the last" in json.loads(late)["why"]["eta"]["basis"]

@@ -1,0 +1,107 @@
+"""`tenfold job show`: one job with its command, resources, limits, use and attempts."""
+
+from collections.abc import Iterator
+from shlex import join
+
+from msgspec import UNSET
+
+from tenfold.cli.fleet.idle import used
+from tenfold.cli.job.columns import node_list, nodes_of, second_of, short_duration
+from tenfold.cli.job.live_render import dropped, eta_text
+from tenfold.cli.output import show, table
+from tenfold.model.api.jobs import Job, Requested
+from tenfold.report.figures import count
+
+COMMAND_MOST = 400
+"""Characters of a command that are printed; JSON has all of it."""
+
+
+def show_job(job: Job) -> None:
+    """Print one job with its attempts."""
+    user = f", user `{job.user}`" if job.user else ""
+    show(f"`{job.id}` (team `{job.team}`{user}): {job.state}")
+    show(f"reason: {job.reason.sentence} [{job.reason.code}]")
+    if job.requested is not UNSET:
+        for line in _requested(job, job.requested):
+            show(line)
+    if job.submitted_at:
+        show(f"submitted: {second_of(job.submitted_at)}")
+    for line in _use(job):
+        show(line)
+    if job.array and job.array.failed:
+        more = job.array.states.get("failed", 0) - len(job.array.failed)
+        rest = f" and {more:,} more" if more > 0 else ""
+        show(f"failed: {', '.join(job.array.failed)}{rest}")
+    if job.eta is not None:
+        show(f"expected start: {eta_text(job.eta)}", f"forecast: {job.eta.basis}")
+    _show_attempts(job)
+
+
+def _requested(job: Job, requested: Requested) -> Iterator[str]:
+    if requested.command:
+        text = join(requested.command)
+        more = f"... ({len(text):,} characters)" if len(text) > COMMAND_MOST else ""
+        yield f"command: {text[:COMMAND_MOST]}{more}"
+    yield f"resources: {_resources(job, requested)}"
+    limit_s = requested.time_limit_s
+    yield f"time limit: {'none' if limit_s is None else short_duration(limit_s)}"
+    terms = [requested.kind] if requested.kind != "batch" else []
+    terms += [f"priority {requested.priority}"] if requested.priority else []
+    terms += [] if requested.preemptible else ["not preemptible"]
+    if terms:
+        yield f"scheduling: {', '.join(terms)}"
+    if requested.after:
+        yield f"starts after: {', '.join(requested.after)}"
+    if requested.image:
+        yield f"image: {requested.image}"
+    if requested.workdir:
+        yield f"working directory: {requested.workdir}"
+
+
+def _resources(job: Job, requested: Requested) -> str:
+    parts: list[str] = []
+    if job.gpus:
+        types = f" ({' or '.join(requested.accelerators)})" if requested.accelerators else ""
+        per_node = requested.gpus_per_node
+        each = f", {per_node} per node" if per_node and job.gpus > per_node else ""
+        noun = "GPU" if job.gpus <= 1 else "GPUs"
+        parts.append(f"{job.gpus:g} {noun}{types}{each}")
+    if requested.cpus:
+        parts.append(f"{requested.cpus:g} {'CPU' if requested.cpus <= 1 else 'CPUs'}")
+    if requested.memory_gib:
+        parts.append(f"{requested.memory_gib:g} GiB of memory")
+    return "; ".join(parts) or "none requested"
+
+
+def _use(job: Job) -> Iterator[str]:
+    if job.elapsed_s is not UNSET:
+        hours = "" if not job.gpu_hours else f"; {job.gpu_hours:,.2f} GPU-hours in all attempts"
+        yield f"elapsed: {short_duration(job.elapsed_s)}{hours}"
+    if not job.is_over and (nodes := nodes_of(job)):
+        yield f"nodes: {node_list(nodes)} ({count(len(nodes), 'node')})"
+    if job.use:
+        yield f"usage: {used(job.use)}"
+    if job.idle_since:
+        yield f"idle since: {second_of(job.idle_since)}"
+
+
+def _show_attempts(job: Job) -> None:
+    rows = [
+        [
+            str(one.number),
+            second_of(one.started_at),
+            second_of(one.ended_at),
+            node_list(one.nodes),
+            "" if one.exit_code is None else str(one.exit_code),
+            one.reason,
+        ]
+        for one in job.attempts
+    ]
+    if rows:
+        columns = [">attempt", "started", "ended", "nodes", ">exit code", "reason"]
+        show("", table("", columns, rows))
+    if job.attempt_count > len(job.attempts):
+        show(f"latest {len(job.attempts):,} of {job.attempt_count:,} attempts; see --attempts")
+    for one in job.attempts:
+        if one.log_bytes_dropped:
+            show(f"note: {dropped(one.number, one.log_bytes_dropped)}")

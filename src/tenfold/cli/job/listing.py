@@ -1,0 +1,204 @@
+"""`tenfold job list` against the running control plane: filters, columns, totals, watching."""
+
+from collections.abc import Sequence
+from shutil import get_terminal_size
+from sys import stdout
+from time import sleep
+from typing import get_args
+
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
+
+from tenfold.cli.job.columns import Column, columns_of, default_columns, second_of
+from tenfold.cli.output import clear_screen, print_json, print_line, print_note, show, table
+from tenfold.cli.timestamps import parse_timestamp
+from tenfold.client.client import Client
+from tenfold.model.api.jobs import PAGE_MAX, Job
+from tenfold.model.errors import InputError, Unreachable
+from tenfold.model.job.job import JobState
+from tenfold.report.figures import count
+
+STATES: tuple[JobState, ...] = get_args(JobState)
+FRAME_LINES = 5
+"""Lines around the table of a watched listing: its time, the headings, the count."""
+INTERVAL_S = 2.0
+COUNTED_MOST = 1_000_000
+"""The control plane counts no further."""
+
+
+class ListFilters(Struct, frozen=True, kw_only=True):
+    """Which jobs to list."""
+
+    team: str | None = None
+    user: str | None = None
+    mine: bool = False
+    """Only jobs submitted with this token's name."""
+    state: str | None = None
+    since: str | None = None
+    """As the user wrote it."""
+    array: str | None = None
+    limit: int = 100
+    idle: bool = False
+
+
+class ListOptions(Struct, frozen=True, kw_only=True):
+    """How to print the jobs."""
+
+    columns: str | None = None
+    """Names of columns, with commas."""
+    watch: bool = False
+    interval_s: float = INTERVAL_S
+    as_json: bool = False
+
+
+class Listing(Struct, frozen=True, kw_only=True):
+    """Jobs, newest first, and how many there are in all."""
+
+    jobs: tuple[Job, ...]
+    total: int | None = None
+    """None if the control plane does not count them."""
+    at: str = ""
+    whole: Job | None = None
+    """The array they belong to, if it was named."""
+
+
+def list_jobs(filters: ListFilters, options: ListOptions) -> None:
+    """Print jobs, newest first; with `watch`, again and again."""
+    columns = None if options.columns is None else columns_of(options.columns)
+    if options.watch and options.as_json:
+        raise InputError(
+            "two-questions",
+            "--watch and --json cannot be used together",
+            "run `tenfold job list --json` as often as you need it",
+        )
+    state = checked_state(filters.state)
+    since = None if filters.since is None else parse_timestamp(filters.since, "--since")
+    with Client() as client:
+        if filters.mine:
+            filters = replace(filters, user=client.who_am_i().name)
+        if options.watch:
+            _watch(client, filters, (state, since), columns, options.interval_s)
+            return
+        found = find_jobs(client, filters, state, since)
+    if options.as_json:
+        print_json(found.jobs)
+        _note_rest(found)
+    elif columns is not None:
+        print_columns(found, columns)
+        _note_rest(found)
+    else:
+        show_jobs(found)
+
+
+def checked_state(text: str | None) -> JobState | None:
+    """Return a job state; raise if there is no such state."""
+    if text is None:
+        return None
+    for state in STATES:
+        if text == state:
+            return state
+    raise InputError(
+        "unknown-state",
+        f"`{text}` is not a job state",
+        f"states: {', '.join(STATES)}",
+        field="--state",
+    )
+
+
+def find_jobs(
+    client: Client, filters: ListFilters, state: JobState | None, since: str | None
+) -> Listing:
+    """Return jobs up to the limit, fetching no more pages than needed."""
+    found: list[Job] = []
+    before, total, at = None, UNSET, ""
+    while (left := filters.limit - len(found)) > 0:
+        page = client.page(
+            team=filters.team,
+            user=filters.user,
+            state=state,
+            since=since,
+            array=filters.array,
+            before=before,
+            limit=min(left, PAGE_MAX),
+            idle=filters.idle,
+            count=before is None,
+        )
+        found += page.jobs
+        if before is None:
+            total, at = page.total, page.at or ""
+        before = page.next
+        if before is None:
+            break
+    whole = client.job(filters.array) if filters.array is not None else None
+    return Listing(jobs=tuple(found), total=_known(total), at=at, whole=whole)
+
+
+def show_jobs(found: Listing) -> None:
+    """Print jobs as a table with their number, and their array in one line."""
+    columns = default_columns(found.jobs)
+    rows = [[column.text(job, found.at) for column in columns] for job in found.jobs]
+    if rows:
+        show(table("", [column.heading for column in columns], rows), "")
+    rest = _rest(found)
+    show(rest if rest else count(len(found.jobs), "job"))
+    if (whole := found.whole) is not None:
+        show(f"`{whole.id}` is {whole.state}: {whole.reason.sentence}")
+
+
+def print_columns(found: Listing, columns: Sequence[Column]) -> None:
+    """Print chosen columns for people and scripts: a line for each job, never wrapped."""
+    lines = [
+        [column.heading.lstrip(">") for column in columns],
+        *([column.text(job, found.at) for column in columns] for job in found.jobs),
+    ]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
+    for line in lines:
+        cells = [
+            cell.rjust(width) if column.heading.startswith(">") else cell.ljust(width)
+            for cell, width, column in zip(line, widths, columns, strict=True)
+        ]
+        print_line("  ".join(cells).rstrip())
+
+
+def _watch(
+    client: Client,
+    filters: ListFilters,
+    bounds: tuple[JobState | None, str | None],
+    columns: Sequence[Column] | None,
+    interval_s: float,
+) -> None:
+    """Print the listing until Ctrl-C; a control plane that is away is retried."""
+    try:
+        while True:
+            fitting = filters
+            if stdout.isatty():
+                lines = max(1, get_terminal_size().lines - FRAME_LINES)
+                fitting = replace(filters, limit=min(filters.limit, lines))
+            try:
+                found = find_jobs(client, fitting, *bounds)
+            except Unreachable as problem:
+                print_note(f"{problem.message}; retrying")
+            else:
+                clear_screen()
+                print_line(f"{second_of(found.at)}, every {interval_s:g} s; Ctrl-C ends")
+                show_jobs(found) if columns is None else print_columns(found, columns)
+            sleep(interval_s)
+    except KeyboardInterrupt:
+        return
+
+
+def _rest(found: Listing) -> str:
+    """Return how many jobs match if not all are listed."""
+    if found.total is None or found.total <= len(found.jobs):
+        return ""
+    more = "over " if found.total >= COUNTED_MOST else ""
+    return f"{len(found.jobs):,} of {more}{count(found.total, 'job')}; -n lists more"
+
+
+def _note_rest(found: Listing) -> None:
+    if rest := _rest(found):
+        print_note(rest)
+
+
+def _known(total: int | UnsetType) -> int | None:
+    return None if total is UNSET else total
