@@ -11,11 +11,12 @@ from tenfold.cli.arguments import Facts, Json
 from tenfold.cli.options import options_from
 from tenfold.cli.output import print_json, prompt, show, table
 from tenfold.cli.screen import Text
-from tenfold.compose.fleet import OpenFleet, open_fleet
+from tenfold.compose.fleet import OpenFleet, load_facts, open_fleet
 from tenfold.model.errors import InputError
 from tenfold.study.advise.advise import Advice, AdviseQuestion, advise, answers_to
 from tenfold.study.advise.answers import Bandwidth, BoundBy, ModelSize
 from tenfold.study.ceiling.upgrade import ASSUMED_PRICE, FabricPrice
+from tenfold.study.plan.train import model_shape
 
 app = App(
     name="advise",
@@ -67,6 +68,9 @@ def advise_command(
 ) -> None:
     """Recommend vertical, horizontal, elastic or distributed scaling."""
     opened = None if fleet is None else open_fleet(fleet, facts)
+    if opened is None and question.model is not None:
+        # Without a fleet the model only has a name, which must not be a typo.
+        model_shape(question.model, load_facts(facts))
     advice = advise(
         _answered(question, opened), opened, FabricPrice(share_of_gpu_hour=fabric_share)
     )

@@ -104,15 +104,15 @@ def rules_command(
         if not 0 <= value < float("inf"):
             raise InputError(
                 "wrong-value",
-                f"--{name.replace('_', '-')} is {value:g}",
-                "use a number of 0 or more",
+                f"`--{name.replace('_', '-')}` must be at least 0, got {value:g}",
+                "use a larger number",
                 field=f"--{name.replace('_', '-')}",
             )
     if limits.budget_days < 1:
         raise InputError(
             "wrong-value",
-            f"--budget-days is {limits.budget_days}",
-            "use 1 or more",
+            f"`--budget-days` must be at least 1, got {limits.budget_days:g}",
+            "use a larger number",
             field="--budget-days",
         )
     thresholds = Thresholds(budgets=dict(_budget(one) for one in budget or ()), **given)
@@ -138,8 +138,8 @@ def _budget(text: str) -> tuple[str, float]:
     if not team or not 0 <= found < float("inf"):
         raise InputError(
             "wrong-value",
-            f"--budget is `{text}`, which is not TEAM=HOURS",
-            "write it like vision=12000",
+            f"`--budget` must be TEAM=HOURS, got `{text}`",
+            "write it like `--budget vision=12000`",
             field="--budget",
         )
     return team, found

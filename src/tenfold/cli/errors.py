@@ -1,12 +1,12 @@
 """Print errors, as text or as JSON."""
 
 import json
-import re
 import traceback
 
 from cyclopts import CycloptsError
 
 from tenfold.cli.output import complain, complain_lines
+from tenfold.cli.usage import usage_text
 from tenfold.compose.settings import debug
 from tenfold.model.errors import InvalidFile, TenfoldError
 
@@ -54,24 +54,11 @@ def new_hint(hint: str, message: str) -> str:
 
 def report_usage(error: CycloptsError, as_json: bool) -> None:
     """Print an error about the command line itself."""
-    message = " ".join(str(error).split())
-    # A list of commands that is cut off is left out: `--help`, in the hint, prints all of them.
-    message = re.sub(r" Available commands: .*, \.\.\.$", "", message)
-    message = message[:1].lower() + message[1:].rstrip(".")
-    message = message.replace('"', "`").replace("invalid value", "bad value")
-    message = re.sub(r"^unused Tokens: \['(.*?)'.*\]$", r"unexpected argument `\1`", message)
-    message = re.sub(
-        r"^command `(.*)` parameter `?--([\w-]+)`? requires an argument$",
-        lambda found: f"`{found[1]}` requires {found[2].upper()}",
-        message,
-    )
+    message, hint = usage_text(error)
     if as_json:
-        _write_json(code="usage", message=message, hint="add --help", file="", line=None, field="")
+        _write_json(code="usage", message=message, hint=hint, file="", line=None, field="")
     else:
-        _write(
-            f"error: {message}",
-            "run `tenfold --help` for commands, or add `--help` to a command for its options",
-        )
+        _write(f"error: {message}", hint)
 
 
 def report_bug(error: Exception, as_json: bool) -> None:

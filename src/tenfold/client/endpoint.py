@@ -102,7 +102,8 @@ def find_endpoint(url: str | None = None, token: str | None = None) -> Endpoint:
         if address is None:
             raise Unreachable(
                 "no-control-plane",
-                f"no control plane is running on this machine: no `{state_dir / ADDRESS}`",
+                "no control plane is running on this machine "
+                f"(`{state_dir / ADDRESS}` does not exist)",
                 f"start one with `tenfold up`, or set {URL} and {TOKEN}",
             )
         return Endpoint(

@@ -65,11 +65,17 @@ def _check_against_fleet(
     reading: PolicyReading, layout: Layout, catalogue: Catalogue
 ) -> list[Finding]:
     policy = reading.policy
+    if policy is None and reading.tables is not None:
+        # A file with errors is compared as far as it was read: one error must not hide the others.
+        policy = Policy(name="governed", govern=reading.tables.govern)
     if policy is None or policy.name != "governed":
         return list(reading.findings)
     # With a fleet, the nodes of racks and pools are known, so overlaps are checked exactly.
     own_findings = [found for found in reading.findings if found.code != "windows-overlap"]
     fit = check_fit(governance_of(policy, layout.spec, catalogue), layout)
+    if reading.policy is None:
+        # Teams whose entry has an error are in the file, although they were not read.
+        fit = [found for found in fit if found.code != "team-left-out"]
     return reading.located([*own_findings, *fit])
 
 

@@ -34,7 +34,7 @@ class _RowCollector:
     def add(self, document: Document) -> None:
         for key, value in document.values.items():
             if key not in KINDS:
-                hint = f"fact files have {', '.join(f'[[{kind}]]' for kind in KINDS)}"
+                hint = f"a fact file has {', '.join(f'[[{kind}]]' for kind in KINDS)}"
                 message = f"`{key}` is not a kind of fact"
                 self.note(
                     document, Finding(code="unknown-key", message=message, hint=hint, path=(key,))
@@ -49,8 +49,8 @@ class _RowCollector:
         path = (kind, position)
         name = cast(Table, row).get("name") if isinstance(row, dict) else None
         if not isinstance(name, str) or not spelling(name):
-            message = f"a {kind} has no `name`"
-            hint = 'add `name = "..."` to it'
+            message = f"missing key `name` in {kind} {position + 1}"
+            hint = 'add `name = "..."`'
             self.note(document, Finding(code="missing-key", message=message, hint=hint, path=path))
             return
         table = cast(Table, row)
@@ -61,7 +61,7 @@ class _RowCollector:
             found = Finding(code="duplicate-name", message=message, hint="merge the two", path=path)
             self.note(document, found)
             return
-        for key in PROVENANCE:
+        for key in PROVENANCE if known is not None else ():
             if key not in table:
                 message = f"{kind} `{name}` has no `{key}`"
                 hint = f"add `{key} = ...`: every fact needs a source, a date and its evidence"

@@ -30,8 +30,8 @@ def bring_up_to_date(connection: Connection, to: str = HEAD) -> None:
     if found > to:
         raise InputError(
             "journal-newer",
-            f"the journal has revision {found}, and this version supports up to {to}",
-            "use the tenfold version that wrote it, or a newer one",
+            f"the journal has revision {found}, but this version of Tenfold reads up to {to}",
+            "use the version of Tenfold that wrote it, or a newer one",
         )
     from alembic import command  # noqa: PLC0415
 

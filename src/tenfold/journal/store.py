@@ -139,7 +139,7 @@ def open_store(
 def _no_journal(name: str) -> InputError:
     return InputError(
         "not-a-journal",
-        f"`{name}` is a database without a journal",
+        f"`{name.removeprefix('sqlite:///')}` is a database without a journal",
         "use the state directory, journal file or URL of a control plane",
     )
 

@@ -91,5 +91,6 @@ def _knock(address: str) -> None:
 
 
 def _first_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__

@@ -85,12 +85,6 @@ def test_bad_usage_ends_with_2(run, words: list[str]):
     assert "Traceback" not in err
 
 
-def test_an_unknown_command_is_not_followed_by_a_cut_off_list(run):
-    status, _, err = run("flet")
-    assert status == 2
-    assert err.splitlines()[0] == "error: unknown command `flet`. Did you mean `fleet`?"
-
-
 def test_a_paragraph_of_help_is_wrapped_once(run, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("COLUMNS", "80")
     text = run("fleet", "domains", "--help")[1]

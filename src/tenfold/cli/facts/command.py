@@ -54,7 +54,7 @@ def _kind(name: str) -> str:
     kind = KINDS.get(name.rstrip("s"))
     if kind is None:
         raise InputError(
-            "unknown-kind", f"unknown kind of fact `{name}`", f"kinds: {', '.join(KINDS)}"
+            "unknown-kind", f"unknown kind of fact `{name}`", f"valid kinds: {', '.join(KINDS)}"
         )
     return kind.table
 

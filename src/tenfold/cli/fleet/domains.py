@@ -1,6 +1,6 @@
 """`tenfold fleet domains`: what the loss of each failure domain takes down, including jobs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +14,7 @@ from tenfold.cli.output import print_json, show, table
 from tenfold.cli.screen import Text
 from tenfold.compose.fleet import load_facts, open_fleet
 from tenfold.compose.inputs import SimFiles, prepare
+from tenfold.model.errors import InputError
 from tenfold.model.fleet.spec import DomainKind
 from tenfold.model.units import HOUR, SECOND, Millis
 from tenfold.physics.blast import blast_radius
@@ -34,7 +35,7 @@ JobsFile = Annotated[
     Path | None, Parameter(help="Job table; adds the jobs that the loss of each domain would stop")
 ]
 PolicyNamed = Annotated[
-    str, Parameter(help="Policy name or policy file that places the jobs (default: tenfold)")
+    str | None, Parameter(help="Policy name or policy file that places the jobs (default: tenfold)")
 ]
 AtHour = Annotated[
     float | None,
@@ -44,7 +45,8 @@ AtHour = Annotated[
     ),
 ]
 CheckpointEvery = Annotated[
-    float, Parameter(help="Seconds between checkpoints (default: 3600)", validator=NOT_NEGATIVE)
+    float | None,
+    Parameter(help="Seconds between checkpoints (default: 3600)", validator=NOT_NEGATIVE),
 ]
 
 
@@ -54,14 +56,17 @@ def domains_command(
     kind: Kind = None,
     most: Most = 8,
     jobs: JobsFile = None,
-    policy: PolicyNamed = "tenfold",
+    policy: PolicyNamed = None,
     at_h: AtHour = None,
-    checkpoint_every_s: CheckpointEvery = HOUR / SECOND,
+    checkpoint_every_s: CheckpointEvery = None,
     facts: Facts = None,
     as_json: Json = False,
 ) -> None:
     """Show what the loss of each failure domain would take down."""
     if jobs is None:
+        _check_only_with_jobs(
+            {"--policy": policy, "--at-h": at_h, "--checkpoint-every-s": checkpoint_every_s}
+        )
         fleet = open_fleet(file, facts)
         known = blast_radius(fleet.layout, fleet.catalogue)
         rows = [row for row in known if kind in (None, row.kind)]
@@ -70,10 +75,11 @@ def domains_command(
         else:
             show(domains_table(rows, most))
         return
-    every = Millis(round(checkpoint_every_s * SECOND))
+    every_s = HOUR / SECOND if checkpoint_every_s is None else checkpoint_every_s
+    every = Millis(round(every_s * SECOND))
     settings = SimSettings(checkpoint_every_ms=every)
     prepared = prepare(
-        SimFiles(fleet=file, jobs=jobs, policy=policy, facts=facts, settings=settings)
+        SimFiles(fleet=file, jobs=jobs, policy=policy or "tenfold", facts=facts, settings=settings)
     )
     moment = placed_in(prepared.request, None if at_h is None else Millis(round(at_h * HOUR)))
     found = losses(prepared, load_facts(facts), moment)
@@ -82,6 +88,18 @@ def domains_command(
         print_json(_losses_json(prepared.spec.name, moment, selected))
     else:
         _show_losses(moment, selected, most, prepared.request.gpus)
+
+
+def _check_only_with_jobs(options: Mapping[str, object]) -> None:
+    """Refuse options that have no effect without jobs."""
+    for option, value in options.items():
+        if value is not None:
+            raise InputError(
+                "needs-jobs",
+                f"`{option}` has no effect without `--jobs`",
+                f"add `--jobs FILE`, or leave out `{option}`",
+                field=option,
+            )
 
 
 def _losses_json(fleet: str, moment: Moment, rows: Sequence[DomainLoss]) -> dict[str, object]:

@@ -16,6 +16,19 @@ from tenfold.cli.output import print_file, print_json, print_note, show, table
 from tenfold.files.fleet.merge import Capacity, CapacityView
 from tenfold.report.figures import count
 
+SOFTWARE = {
+    "os": "OS",
+    "kernel": "kernel",
+    "driver": "GPU driver",
+    "cuda": "CUDA",
+    "nccl": "NCCL",
+    "rocm": "ROCm",
+    "container_runtimes": "container runtime",
+    "orchestrators": "orchestrator",
+    "frameworks": "frameworks",
+}
+"""What software versions are called, in the order in which they are printed."""
+
 import_app = App(
     name="import",
     help="Write a fleet file from an existing cluster.",
@@ -127,8 +140,8 @@ def _software_lines(summary: ImportSummary | CapacityView) -> list[str]:
     lines: list[str] = []
     for one in summary.software:
         facts = [
-            f"{field} {value if isinstance(value, str) else ', '.join(value)}"
-            for field in one.software.__struct_fields__
+            f"{label}: {value if isinstance(value, str) else ', '.join(value)}"
+            for field, label in SOFTWARE.items()
             if (value := getattr(one.software, field))
         ]
         if facts:

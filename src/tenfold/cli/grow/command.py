@@ -26,7 +26,7 @@ FleetFile = Annotated[Path, Parameter(help="Fleet file")]
 Jobs = Annotated[Path | None, Parameter(help="Job history: a job table or a public trace")]
 Mix = Annotated[str, Parameter(help="Workload mix to use instead of a job history")]
 Load = Annotated[
-    float,
+    float | None,
     Parameter(
         help="Share of the fleet that --mix uses today (default: 0.6)",
         validator=validators.Number(gt=0, lte=100),
@@ -90,7 +90,7 @@ def grow_command(
     *,
     jobs: Jobs = None,
     mix: Mix = "",
-    load: Load = MIX_LOAD,
+    load: Load = None,
     policy: RanUnder = "tenfold",
     profiles: Profiles = None,
     grow: GrowFile = None,
@@ -109,6 +109,13 @@ def grow_command(
     as_json: Json = False,
 ) -> None:
     """Find out what breaks first at 2x, 5x and 10x."""
+    if load is not None and not mix:
+        raise InputError(
+            "needs-mix",
+            "`--load` has no effect without `--mix`",
+            "add `--mix NAME`, or leave out `--load`",
+            field="--load",
+        )
     question = GrowQuestion(
         axis=axis,
         to=tuple(_factor(word, "--to") for word in to.split(",")),
@@ -122,7 +129,7 @@ def grow_command(
         fleet=fleet,
         jobs=jobs,
         mix=mix,
-        load=load,
+        load=MIX_LOAD if load is None else load,
         policy=policy,
         failures=failures or "none",
         profiles=profiles,

@@ -96,7 +96,7 @@ def submit_command(
         raise Unreachable(
             "no-control-plane",
             f"cannot submit to `{bundle}`: it is a recorded run",
-            "add --dry-run, or drop --bundle to submit to the control plane",
+            "add `--dry-run`, or leave out `--bundle` to submit to the control plane",
         )
     job_live.submit(file, job_live.SubmitOptions(wait=wait, follow=follow, as_json=as_json))
 
@@ -237,7 +237,9 @@ def cancel_command(
     array cancels all of its members that have not ended.
     """
     if not jobs:
-        raise InputError("no-job", "no job given", "`tenfold job list` shows their names")
+        raise InputError(
+            "no-job", "no job given", "name one or more jobs; `tenfold job list` lists them"
+        )
     from tenfold.cli.job import live as job_live  # noqa: PLC0415
 
     job_live.cancel(jobs, as_json=as_json)
@@ -297,7 +299,7 @@ def _remedy_search(quick: bool, every: bool) -> RemedySearch:
     if quick and every:
         raise InputError(
             "two-questions",
-            "--quick and --all exclude each other: one skips fixes, the other tries all",
+            "`--quick` and `--all` cannot be used together: one skips fixes, the other tries all",
             "use one of them",
         )
     return "none" if quick else "every" if every else "cheapest"

@@ -36,16 +36,16 @@ def submit(file: Path, options: SubmitOptions) -> None:
     if options.follow and options.as_json:
         raise InputError(
             "two-questions",
-            "--follow and --json cannot be used together: both write to standard output",
-            "submit with --json, then run `tenfold job logs ID --follow`",
+            "`--follow` and `--json` cannot be used together: both write to standard output",
+            "submit with `--json`, then run `tenfold job logs ID --follow`",
         )
     find_endpoint()
     values = read_submission(file)
     if options.follow and "array" in values:
         raise InputError(
             "follow-array",
-            "--follow shows one log, but an array has many",
-            "use --wait, or follow one member: `tenfold job logs 'ID[0]' --follow`",
+            "`--follow` shows one log, but an array has many",
+            "use `--wait`, or follow one member: `tenfold job logs 'ID[0]' --follow`",
         )
     with Client() as client:
         made = client.submit_file(file)

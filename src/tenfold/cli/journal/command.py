@@ -116,8 +116,8 @@ def compact_command(
     if keep_days < 0:
         raise InputError(
             "wrong-value",
-            "`--keep-days` is below 0",
-            "use a number of days",
+            f"`--keep-days` must be at least 0, got {keep_days:g}",
+            "use 0 to move all events that can be moved",
             field="--keep-days",
         )
     folder = find_state_dir(home).absolute()

@@ -103,12 +103,14 @@ def _mark(nodes: Sequence[str], verb: NodeVerb, as_json: bool, cause: str = "") 
 
 def _names(texts: Sequence[str]) -> list[str]:
     if not texts:
-        raise InputError("no-node", "no node given", "`tenfold node list` shows all nodes")
+        raise InputError(
+            "no-node", "no node given", "name one or more nodes; `tenfold node list` lists them"
+        )
     try:
         return list(dict.fromkeys(name for text in texts for name in hostlist.expand(text)))
     except hostlist.HostlistError as error:
         message = f"cannot parse the node list: {error}"
-        raise InputError("bad-host-list", message, "write it like n[01-08]") from None
+        raise InputError("bad-host-list", message, "write it like `n[01-08]`") from None
 
 
 def _print_states(nodes: Sequence[NodeStatus], as_json: bool) -> None:

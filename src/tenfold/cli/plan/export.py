@@ -20,6 +20,10 @@ def export_plan(
     jobs = [LaunchJob(trainer=trainer, image=image) for trainer in TRAINERS]
     able = [job for job in jobs if not unsupported(plan, name, job)]
     files = render_format(plan, name, able[0] if able else jobs[0])
+    if folder.exists() and not folder.is_dir():
+        raise InputError(
+            "cannot-write", f"`{folder}` is not a folder", "choose a folder with `--out`"
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -43,7 +43,7 @@ app.command(
     ),
 )
 
-EXIT_NO = 1
+EXIT_USAGE = 2
 FleetFile = Annotated[Path | None, Parameter(help="Fleet file to compare the policy with")]
 
 
@@ -57,7 +57,7 @@ def check(
 ) -> None:
     """Report every error and warning in a policy file, with file and line.
 
-    Exits with status 1 if the file has errors. With --fleet, accelerator types, quota totals,
+    Exits with status 2 if the file has errors. With --fleet, accelerator types, quota totals,
     nodes and residency tags are also checked against that fleet.
     """
     checked = _checked(file, fleet, facts)
@@ -65,7 +65,7 @@ def check(
         print_json({"faults": as_rows(checked.faults), "warnings": as_rows(checked.warnings)})
     else:
         show_checks([checked])
-    raise Exit(EXIT_NO if checked.faults else 0)
+    raise Exit(EXIT_USAGE if checked.faults else 0)
 
 
 def _checked(file: Path, fleet: Path | None, facts: Path | None) -> FleetCheck:

@@ -134,7 +134,9 @@ def _policies(named: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(name.strip() for name in named.split(",") if name.strip()))
     if not names:
         raise InputError(
-            "no-policy", "`--policy` is empty", "give names with commas: `--policy fifo,tenfold`"
+            "no-policy",
+            "`--policy` is empty",
+            "write names with commas: `--policy fifo,tenfold`",
         )
     for name in names:
         policy_of(name)

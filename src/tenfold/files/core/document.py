@@ -41,7 +41,7 @@ def read_document(path: Path) -> Document:
         raise InputError(
             "unknown-suffix",
             f"`{path}` does not end in .toml or .yaml",
-            "rename the file to match its format",
+            "use a TOML or YAML file, and name it to match its format",
             file=str(path),
         )
     text = read_text(path)
@@ -97,7 +97,7 @@ def decode(content: bytes, path: Path) -> str:
     except UnicodeDecodeError as error:
         raise InputError(
             "not-utf-8",
-            f"`{path}` is not UTF-8 text (byte {error.start:,})",
+            f"not UTF-8 text (byte {error.start:,})",
             f"save it as UTF-8, or convert it with `iconv -t utf-8 {path}`",
             file=str(path),
             line=content.count(b"\n", 0, error.start) + 1,
@@ -132,7 +132,7 @@ def _yaml(path: Path, text: str) -> Document:
     except yaml_tree.YamlError as error:
         raise InputError(
             "syntax",
-            f"`{path}` is not YAML: {error}",
+            f"not valid YAML: {error}",
             "fix this first; the rest of the file was not checked",
             file=str(path),
             line=error.line,
@@ -140,7 +140,7 @@ def _yaml(path: Path, text: str) -> Document:
     if not isinstance(values, dict):
         raise InputError(
             "not-a-table",
-            f"`{path}` has no keys and values at the top level",
+            "no keys and values at the top level",
             "start with a key such as `pool:`",
             file=str(path),
             line=1,

@@ -9,6 +9,7 @@ from typing import cast
 import msgspec
 
 from tenfold.files.core.document import Table
+from tenfold.files.core.read_errors import json_problem
 from tenfold.model.errors import InputError
 
 
@@ -19,7 +20,7 @@ def read_json(text: str, file: str, command: str) -> Table:
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise InputError(
             "syntax",
-            f"`{file}` is not JSON: {error}",
+            f"`{file}` is not valid JSON: {json_problem(error)}",
             f"export it again with `{command}`",
             file=file,
         ) from None
@@ -76,7 +77,7 @@ def number_at(table: Table, key: str, where: str, file: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > 1e18:
         raise InputError(
             "wrong-value",
-            f"`{key}` of {where} in `{file}` is not a usable number",
+            f"`{key}` of {where} in `{file}` is not a number in range",
             "export the file again, or fix this entry",
             file=file,
             field=key,

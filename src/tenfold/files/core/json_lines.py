@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from tenfold.files.core.document import decode, read_bytes
+from tenfold.files.core.read_errors import json_problem
 from tenfold.files.core.rows import read_row
 from tenfold.model.errors import InputError
 from tenfold.model.fleet.finding import Finding
@@ -62,14 +63,9 @@ def _fault(line: str, number: int, file: str, row_type: type[Struct]) -> InputEr
     try:
         value = cast(object, json.loads(line))
     except (ValueError, RecursionError) as error:
-        why = (
-            str(error).split(":")[0].lower()
-            if isinstance(error, ValueError)
-            else "nested too deeply"
-        )
         return InputError(
             "not-json",
-            f"not JSON: {why}",
+            f"not valid JSON: {json_problem(error)}",
             "write one JSON object per line",
             file=file,
             line=number,
@@ -86,7 +82,7 @@ def _fault(line: str, number: int, file: str, row_type: type[Struct]) -> InputEr
     found = findings[0] if findings else strange
     return InputError(
         found.code,
-        found.message.replace("in the file", "in the row"),
+        found.message,
         found.hint.replace(" = ...`", "` to the object"),
         file=file,
         line=number,

@@ -1,5 +1,7 @@
 """Errors for files that cannot be read."""
 
+import re
+
 from tenfold.model.errors import InputError
 
 
@@ -31,3 +33,20 @@ def lower_first(error: object) -> str:
     text = str(error)
     # An abbreviation such as JSON keeps its letters.
     return text if text[1:2].isupper() else text[:1].lower() + text[1:]
+
+
+def json_problem(error: Exception) -> str:
+    """Return what is wrong with JSON text, in one plain phrase."""
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    if isinstance(error, UnicodeDecodeError):
+        return f"byte {error.start:,} is not UTF-8"
+    text = str(error).split("\n")[0].removeprefix("JSON is malformed: ")
+    if text == "Input data was truncated":
+        return "it ends early"
+    if text.startswith("Expecting value"):
+        return "a value is missing"
+    text = re.sub(r"^Object missing required field (`[^`]*`)", r"\1 is missing", text)
+    text = re.sub(r" - at `\$\.([^`]*)`$", r" (in `\1`)", text)
+    text = re.sub(r": line 1 column (\d+) \(char \d+\)$", r" (column \1)", text)
+    return lower_first(text)

@@ -173,10 +173,10 @@ def _unknown_key(key: str, known: Mapping[str, inspect.Field], path: Path) -> Fi
 def _missing(name: str, table: Mapping[str, object], path: Path) -> Finding:
     label = table.get("name")
     which = f" `{label}`" if isinstance(label, str) else ""
-    kind = next((part for part in reversed(path) if isinstance(part, str)), "the file")
+    kind = next((part for part in reversed(path) if isinstance(part, str)), "")
     return Finding(
         code="missing-key",
-        message=f"missing key `{name}` in {kind}{which}",
+        message=f"missing key `{name}`" + (f" in {kind}{which}" if kind else ""),
         hint=f"add `{name} = ...`",
         path=path,
     )

@@ -108,6 +108,6 @@ def _unknown_table(key: str) -> Finding:
     hint = (
         f"did you mean `{singular}`? Table names are singular"
         if singular in known
-        else f"valid tables: {', '.join(known)}"
+        else f"valid top-level keys: {', '.join(known)}"
     )
     return Finding(code="unknown-key", message=f"unknown key `{key}`", hint=hint, path=(key,))

@@ -23,14 +23,20 @@ def check_inventory(nodes: Sequence[InventoryNode], file: str) -> None:
         raise InputError(
             "no-nodes",
             f"`{file}` lists no nodes",
-            "export it again from a host that can see the cluster's nodes",
+            "export it again on a host that can see the cluster's nodes",
             file=file,
         )
     seen: dict[str, None] = {}
-    for node in nodes:
+    for number, node in enumerate(nodes, start=1):
         fault = name_fault(node.name) or _figure_fault(node)
         if fault:
-            raise InputError("bad-node", fault, "fix this entry", file=file)
+            where = f"entry {number} of `{file}`"
+            raise InputError(
+                "bad-node",
+                f"{where}: {fault}",
+                "fix the entry, or export the file again",
+                file=file,
+            )
         if node.name in seen:
             raise InputError(
                 "duplicate-name",
@@ -43,14 +49,16 @@ def check_inventory(nodes: Sequence[InventoryNode], file: str) -> None:
 
 def name_fault(name: str) -> str:
     """Return why a node cannot have this name, or an empty string."""
-    if not 0 < len(name) <= NAME_MAX:
-        return f"a node name has {len(name)} characters, expected 1 to {NAME_MAX}"
+    if not name:
+        return "the node has no name"
+    if len(name) > NAME_MAX:
+        return f"the node name has {len(name):,} characters; the limit is {NAME_MAX}"
     try:
         alone = hostlist.expand(hostlist.fold([name]))
     except hostlist.HostlistError:
         alone = []
     if alone != [name] or any(letter.isspace() for letter in name) or not is_one_line(name):
-        return f"`{name}` cannot be a node name: it does not fit in a host list"
+        return f"`{name}` cannot be a node name: it has spaces, commas, brackets or line breaks"
     return ""
 
 

@@ -46,6 +46,13 @@ def read_nodes_csv(text: str, file: str) -> Inventory:
         ) from None
     if table.findings:
         raise InvalidFile(file, table.findings)
+    if not table.header:
+        raise InputError(
+            "no-nodes",
+            f"`{file}` is empty",
+            f"start with a line such as `{','.join(COLUMNS)}`, then one row per node",
+            file=file,
+        )
     nodes = tuple(table.nodes.values())
     check_inventory(nodes, file)
     return Inventory(source=file, name="csv", nodes=nodes)
@@ -85,7 +92,7 @@ class _Table:
         if problem:
             raise InputError(
                 "csv-header",
-                f"the header of `{self.file}` {problem}",
+                f"the header {problem}",
                 f"start with a line such as `{','.join(COLUMNS)}`",
                 file=self.file,
                 line=self.line,
@@ -135,7 +142,7 @@ class _Table:
             return []
         faults = [fault for name in names or [text] if (fault := name_fault(name))]
         if faults:
-            self._add("bad-node", faults[0], "give the node a plain name")
+            self._add("bad-node", faults[0], "write a name such as `gpu-01`")
         for name in names:
             if name in self.lines:
                 message = f"duplicate node `{name}` (also on line {self.lines[name]})"

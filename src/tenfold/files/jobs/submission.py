@@ -3,6 +3,7 @@
 All errors are reported at once, each with its key, and in a file with its line.
 """
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -214,7 +215,7 @@ def _as_arguments(one: Finding, line: str) -> Finding:
     if one.path != ("command",):
         return one
     message = "`command` is a string, but must be a list of arguments: it is not run by a shell"
-    return replace(one, message=message, hint=f'use ["sh", "-c", {line[:60]!r}]')
+    return replace(one, message=message, hint=f'use `["sh", "-c", {json.dumps(line[:60])}]`')
 
 
 def _size(row: JobSpec) -> _Size:

@@ -61,7 +61,8 @@ def read_work_profiles(path: Path, tiers: Collection[str] | None = None) -> dict
         if key != "profile":
             findings.append(_unknown_table(key))
         elif not isinstance(value, dict):
-            findings.append(wrong_value((key,), "a table of profiles by name", value))
+            found = wrong_value((key,), "a table of profiles by name", value)
+            findings.append(replace(found, hint="write `[profile.NAME]`, with the name of a job"))
         else:
             profiles |= _read_all(cast(Table, value), tiers, findings)
     if findings:

@@ -78,6 +78,13 @@ def _node(item: Table, file: str, notes: list[str]) -> InventoryNode:
     labels = texts_of(table_at(metadata, "labels"))
     capacity = table_at(status, "capacity")
     site, rack = place_of(labels)
+    if not name:
+        raise InputError(
+            "bad-node",
+            f"`{file}` lists a node without `metadata.name`",
+            f"export it again with `{COMMAND}`",
+            file=file,
+        )
     accelerator, gpus = _gpus(capacity, labels, name, file, notes)
     why = _why_unusable(item)
     return InventoryNode(

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from tenfold.files.core.document import read_bytes
+from tenfold.files.core.read_errors import json_problem
 from tenfold.files.core.write import write_new_file
 from tenfold.model.baseline import Baseline
 from tenfold.model.errors import InputError
@@ -49,19 +50,19 @@ def read_store(path: Path) -> BaselineStore:
     try:
         version = msgspec.json.decode(content, type=_Version).schema
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _not_a_store(path, str(error)) from None
+        raise _not_a_store(path, json_problem(error)) from None
     if version != SCHEMA:
         raise InputError(
             "store-version",
-            f"`{path}` has schema {version}, but this tenfold reads schema {SCHEMA}",
-            "use the tenfold that wrote it, or another file with `--store`",
+            f"`{path}` has schema version {version}, but this version of Tenfold reads {SCHEMA}",
+            "use the version of Tenfold that wrote it, or another file with `--store`",
             file=str(path),
             field="schema",
         )
     try:
         return msgspec.json.decode(content, type=BaselineStore)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _not_a_store(path, str(error)) from None
+        raise _not_a_store(path, json_problem(error)) from None
 
 
 def write_store(path: Path, store: BaselineStore) -> None:

@@ -62,7 +62,7 @@ def _check_header(names: list[str], file: str, line: int) -> None:
     if problem:
         raise InputError(
             code,
-            f"the header of `{file}` {problem}",
+            f"the header {problem}",
             f"start with the line `{','.join(COLUMNS)}`",
             file=file,
             line=line,

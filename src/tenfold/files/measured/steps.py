@@ -13,6 +13,7 @@ from typing import cast
 import msgspec
 
 from tenfold.files.core.expectations import describe_value
+from tenfold.files.core.read_errors import json_problem
 from tenfold.files.measured.reading import KEYS, TIMES_MAX_S, Reading
 from tenfold.model.baseline import Part, Steps, downsample_values
 from tenfold.model.errors import InputError
@@ -36,7 +37,7 @@ def read_step_lines(text: str, file: str, skip: int) -> Reading:
         except (msgspec.DecodeError, RecursionError) as error:
             raise InputError(
                 "not-json",
-                f"not JSON: {str(error).split(':')[0].lower()}",
+                f"not valid JSON: {json_problem(error)}",
                 "write one JSON object per line",
                 file=file,
                 line=number,

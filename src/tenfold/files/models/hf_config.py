@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from tenfold.files.core.document import read_text
 from tenfold.files.core.expectations import describe_value
+from tenfold.files.core.read_errors import json_problem
 from tenfold.files.models.families import DEFAULTS, FAMILIES, ModelFamily
 from tenfold.files.models.fields import Fields
 from tenfold.model.errors import InputError
@@ -58,7 +59,7 @@ def read_hf_config(path: Path) -> ModelShape:
     except msgspec.DecodeError as error:
         raise InputError(
             "syntax",
-            f"`{path}` is not JSON: {_first_line(error)}",
+            f"`{path}` is not valid JSON: {json_problem(error)}",
             "pass the model's `config.json` as downloaded",
             file=str(path),
         ) from None

@@ -96,7 +96,7 @@ def read_policy_file(path: Path) -> PolicyReading:
     row = read_row(PolicyRow, document.values, (), findings)
     if row is not None and row.las is not None:
         _check_limits(row.las, findings)
-    tables = None if row is None else _tables(row, document, findings)
+    tables = _tables("" if row is None else row.name, document, findings)
     reading = PolicyReading(document=document, policy=None, tables=tables)
     reading = replace(reading, findings=tuple(reading.located(findings)))
     if row is None or any(found.severity == "fault" for found in findings):
@@ -104,9 +104,9 @@ def read_policy_file(path: Path) -> PolicyReading:
     return replace(reading, policy=_policy(row, path, tables))
 
 
-def _tables(row: PolicyRow, document: Document, findings: list[Finding]) -> GovernanceTables | None:
+def _tables(name: str, document: Document, findings: list[Finding]) -> GovernanceTables | None:
     """Return the governance rules of a file if it has any, whatever policy it names."""
-    if row.name != "governed" and not GOVERN_TABLES & document.values.keys():
+    if name != "governed" and not GOVERN_TABLES & document.values.keys():
         return None
     tables = read_governance(document.values, findings)
     findings += check_governance(tables, document.values)

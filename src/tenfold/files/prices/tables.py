@@ -53,7 +53,7 @@ def _read(path: Path) -> Mapping[str, Sequence[object]]:
         raise InputError(
             "unknown-suffix",
             f"`{path}` is not a price table",
-            f"use a file that ends in {', '.join(SUFFIXES)}",
+            f"use a file that ends in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}",
             file=str(path),
         )
     content = read_bytes(path)

@@ -231,8 +231,8 @@ def _header(row: bytes, file: str) -> BundleHeader:
     if found.version != VERSION:
         raise InputError(
             "unknown-bundle-version",
-            f"`{file}` has bundle version {found.version}, but this tenfold reads {VERSION}",
-            "use the tenfold that wrote it, or record the run again",
+            f"`{file}` has format {found.version}, but this version of Tenfold reads {VERSION}",
+            "use the version of Tenfold that wrote it, or record the run again",
             file=file,
             line=1,
         )
@@ -247,7 +247,7 @@ def _check_suffix(path: Path) -> None:
         raise InputError(
             "unknown-suffix",
             f"`{path}` must end in .jsonl or .jsonl.gz",
-            "a replay bundle is JSON Lines, optionally compressed",
+            "use a name such as `run.jsonl.gz`",
             file=str(path),
         )
 
@@ -274,5 +274,5 @@ def _cut_short(file: str, number: int) -> InputError:
 
 
 def _fault(code: str, said: str, file: str, number: int) -> InputError:
-    hint = "bundles are written by tenfold; do not edit them"
+    hint = "bundles are written by Tenfold; do not edit them"
     return InputError(code, said, hint, file=file, line=number)

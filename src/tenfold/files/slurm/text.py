@@ -36,7 +36,7 @@ def read_node_text(text: str, file: str) -> list[Table]:
     if not nodes:
         raise InputError(
             "not-slurm-nodes",
-            f"`{file}` is neither JSON nor text with `NodeName=`",
+            "neither JSON nor text with `NodeName=`",
             "export it with `scontrol show nodes --json` (without `--json` on older Slurm)",
             file=file,
             line=1,
@@ -73,7 +73,7 @@ def _number(key: str, value: str, file: str, line: int) -> int:
     if not (value.isascii() and value.isdigit() and len(value) <= 15):
         raise InputError(
             "wrong-value",
-            f"`{key}` in `{file}` is `{value[:40]}`, not a whole number",
+            f"`{key}` is `{value[:40]}`, not a whole number",
             "export the file again, or fix this line",
             file=file,
             line=line,

@@ -306,7 +306,7 @@ def _missing(table: Table, column: str, hint: str) -> InputError:
         )
     return InputError(
         "missing-column",
-        f"the column `{column}` of `{table.file}` {state}",
+        f"the column `{column}` {state}",
         hint,
         file=table.file,
         line=None if table.lines() is None else 1,

@@ -50,7 +50,7 @@ def check_header(names: Sequence[str], path: Path, line: int | None) -> None:
     if twice:
         raise InputError(
             "csv-header",
-            f"the header of `{path}` has the column `{twice[0]}` twice",
+            f"the header has the column `{twice[0]}` twice",
             "give each column a unique name",
             file=str(path),
             line=line,

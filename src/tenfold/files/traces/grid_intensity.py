@@ -72,13 +72,13 @@ class _Table:
         if missing:
             problem = f"has no column `{missing[0]}`"
         elif unknown:
-            problem = f"has a column `{unknown[0][:40]}`, which is unknown"
+            problem = f"has an unknown column `{unknown[0][:40]}`"
         elif len(dict.fromkeys(self.header)) < len(self.header):
             problem = "has a duplicate column"
         if problem:
             raise InputError(
                 "csv-header",
-                f"the header of `{self.file}` {problem}",
+                f"the header {problem}",
                 f"start with the line `{','.join(COLUMNS)}`; the last column is optional",
                 file=self.file,
                 line=line,

@@ -14,6 +14,7 @@ from typing import cast
 import msgspec
 
 from tenfold.files.core.document import decode, read_bytes
+from tenfold.files.core.read_errors import json_problem
 from tenfold.files.traces.errors import TraceErrors
 from tenfold.model.errors import InputError
 from tenfold.model.fault import FaultTrace, TraceFault
@@ -88,7 +89,10 @@ def _read_json(text: str, rows: _Rows) -> None:
         events = cast(object, msgspec.json.decode(text))
     except (msgspec.DecodeError, RecursionError) as error:
         raise InputError(
-            "not-json", f"`{rows.file}` is not JSON: {error}", "fix the file", file=rows.file
+            "not-json",
+            f"`{rows.file}` is not valid JSON: {json_problem(error)}",
+            "fix the file",
+            file=rows.file,
         ) from None
     if not isinstance(events, list):
         raise InputError(
@@ -166,7 +170,7 @@ def _header(cells: list[str], line: int, file: str) -> list[str]:
     if missing:
         raise InputError(
             "csv-header",
-            f"the header of `{file}` has no column `{missing[0]}`",
+            f"the header has no column `{missing[0]}`",
             f"start with the line `{','.join(COLUMNS)}`",
             file=file,
             line=line,

@@ -45,7 +45,7 @@ def read_table(path: Path, wanted: Sequence[str]) -> Table:
         raise InputError(
             "unknown-suffix",
             f"unsupported file type `{path}`",
-            f"give a file that ends in {', '.join(SUFFIXES)}",
+            f"use a file that ends in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}",
             file=str(path),
         )
     # Each reader loads what the other has no need of.

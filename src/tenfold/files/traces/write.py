@@ -26,7 +26,7 @@ def write_jobs(path: Path, trace: JobTrace, *, force: bool = False) -> None:
         raise InputError(
             "unknown-suffix",
             f"unsupported file type `{path}`",
-            f"use a file name that ends in {', '.join(SUFFIXES)}",
+            f"use a file name that ends in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}",
             file=str(path),
         )
     columns = _columns(trace)

@@ -24,6 +24,20 @@ from tenfold.model.job.workload import WorkloadMix
 F = TypeVar("F", bound=Fact)
 
 
+LISTED_MAX = 12
+"""A hint lists the names of a table up to this size; larger tables have a command."""
+NOUNS = {
+    "node": "node shape",
+    "medium": "storage medium",
+    "tier": "tier class",
+    "failure": "failure preset",
+    "cooling": "cooling class",
+    "stack": "training stack",
+    "engine": "serving engine",
+}
+"""What a fact is called where the name of its kind is not enough."""
+
+
 class FactTable(Generic[F]):
     """Facts of one kind by name, in the order of their files."""
 
@@ -36,6 +50,11 @@ class FactTable(Generic[F]):
                 self._names.setdefault(spelling(alias), fact.name)
         for name in self._facts:
             self._names[spelling(name)] = name
+
+    @property
+    def noun(self) -> str:
+        """What one fact of this kind is called in a sentence."""
+        return NOUNS.get(self.kind, self.kind)
 
     def __iter__(self) -> Iterator[F]:
         return iter(self._facts.values())
@@ -53,7 +72,7 @@ class FactTable(Generic[F]):
         fact = self.find(name)
         if fact is None:
             raise InputError(
-                f"unknown-{self.kind}", f"unknown {self.kind} `{name}`", self.hint(name)
+                f"unknown-{self.kind}", f"unknown {self.noun} `{name}`", self.hint(name)
             )
         return fact
 
@@ -61,6 +80,8 @@ class FactTable(Generic[F]):
         """Return what to try instead of an unknown name."""
         near = get_close_matches(spelling(name), list(self._names), n=3, cutoff=0.6)
         listing = f"`tenfold facts list --kind {self.kind}` lists them all"
+        if len(self) <= LISTED_MAX:
+            listing = f"known: {', '.join(f'`{fact.name}`' for fact in self)}"
         if not near:
             return listing
         *most, last = dict.fromkeys(f"`{self._names[key]}`" for key in near)

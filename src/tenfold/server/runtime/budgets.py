@@ -169,8 +169,8 @@ def limits_of(pairs: Sequence[str]) -> Limits:
         if field not in Limits.__struct_fields__:
             raise InputError(
                 "wrong-value",
-                f"--limit has no `{name}`",
-                f"write it like streams=512; the names are {', '.join(names)}",
+                f"unknown limit `{name}`",
+                f"use `--limit NAME=NUMBER` with one of {', '.join(names)}",
                 field="--limit",
             )
         changes[field] = _number(pair, field, text)
@@ -187,6 +187,9 @@ def _number(pair: str, field: str, text: str) -> float:
     except (ValueError, OverflowError):
         is_right, number = False, 0.0
     if not is_right:
-        wanted = "a share above 0 and up to 1" if is_share else f"a number, {least} or more"
-        raise InputError("wrong-value", f"--limit is `{pair}`", f"use {wanted}", field="--limit")
+        wanted = "a share above 0 and up to 1" if is_share else f"a number of at least {least}"
+        name = field.replace("_", "-")
+        message = f"`--limit {name}` must be {wanted}, got `{text}`"
+        hint = f"write it like `--limit {name}={0.5 if is_share else 512}`"
+        raise InputError("wrong-value", message, hint, field="--limit")
     return number

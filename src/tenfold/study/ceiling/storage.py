@@ -42,11 +42,11 @@ def feeding_tier(design: Design) -> Tier | None:
     if required is not None:
         named = next((tier for tier in design.tiers if tier.id == required), None)
         if named is None:
-            known = ", ".join(f"`{tier.id}`" for tier in design.tiers) or "none"
+            known = ", ".join(f"`{tier.id}`" for tier in design.tiers)
             raise InputError(
                 "unknown-tier",
                 f"no tier `{required}` at site `{design.site}`",
-                f"choose one of: {known}",
+                f"use one of {known}" if known else "add a `[[tier]]` at this site",
             )
         return named
     quick = [tier for tier in design.tiers if tier.role not in SLOW_ROLES]

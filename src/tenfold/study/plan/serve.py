@@ -7,10 +7,15 @@ from msgspec import Meta, Struct
 
 from tenfold.compose.fleet import OpenFleet, OwnFacts, open_fleet
 from tenfold.decide.layout.serve import ServeAnswer, ServeRequest, ServeTarget, plan_serve
+from tenfold.model.errors import InputError
 from tenfold.model.plan import ServiceDemand
 from tenfold.model.reason import Misfit
+from tenfold.physics.serving.engines import catalog_of, resolve
 from tenfold.study.plan.target import serve_targets
 from tenfold.study.plan.train import GIB, model_shape, tight_memory
+
+GENERIC = "generic"
+"""The profile for an engine that has none of its own."""
 
 
 class ServeQuestion(ServiceDemand, frozen=True, kw_only=True):
@@ -36,10 +41,26 @@ def plan_serving(question: ServeQuestion) -> ServePlanResult:
     """Choose how to serve a model on the pools of a fleet."""
     fleet = open_fleet(question.fleet, question.facts)
     request = ServeRequest(service=question, shape=model_shape(question.model, fleet.catalogue))
+    if question.engine is not None:
+        _check_engine(question.engine, fleet)
     targets = tuple(serve_targets(fleet, engine=question.engine))
     answer = plan_serve(request, targets)
     return ServePlanResult(
         request=request, targets=targets, answer=answer, notes=_serve_notes(answer, fleet)
+    )
+
+
+def _check_engine(engine: str, fleet: OpenFleet) -> None:
+    """Refuse an engine without a profile: a plan with generic figures would hide a typo."""
+    engines = catalog_of(fleet.catalogue.engines)
+    if engine == GENERIC or resolve(engines, engine, "").family is not None:
+        return
+    known = ", ".join(f"`{family.name}`" for family in engines.families)
+    raise InputError(
+        "unknown-engine",
+        f"unknown serving engine `{engine}`",
+        f"use one of {known}, with a version such as `vllm 0.9`, or `{GENERIC}`",
+        field="--engine",
     )
 
 

@@ -16,7 +16,7 @@ def found(command: object) -> list[Finding]:
 def test_a_line_is_given_back_as_arguments():
     line, other = sorted(found("echo hi | wc"), key=lambda one: one.path)
     assert "not run by a shell" in line.message
-    assert line.hint == """use ["sh", "-c", 'echo hi | wc']"""
+    assert line.hint == 'use `["sh", "-c", "echo hi | wc"]`'
     assert other.path == ("nodes",)
     assert "no shell" not in other.message
 

@@ -96,7 +96,7 @@ def test_nothing_may_stand_after_the_end(written: Path):
 def test_another_version_is_refused_by_its_number(written: Path):
     found = fault(changed(written, 1, '{"format":"tenfold-replay","version":9}'))
     assert found.code == "unknown-bundle-version"
-    assert "version 9" in found.message
+    assert "format 9" in found.message
 
 
 @pytest.mark.parametrize("text", ["", "\n", "[]\n", '{"format":"other","version":1}\n', "job_id\n"])

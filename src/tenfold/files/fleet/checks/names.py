@@ -32,7 +32,7 @@ class References:
             if name in names:
                 self.add(
                     "duplicate-name",
-                    f"{kind} {position + 1} and {kind} {names[name] + 1} are both named `{name}`",
+                    f"{kind}s {names[name] + 1} and {position + 1} are both named `{name}`",
                     "use a unique name",
                     (kind, position, "name"),
                 )
@@ -66,4 +66,4 @@ class References:
 def require_fact(shelf: FactTable[F], name: str, path: Path, refs: References) -> None:
     """Add a finding if the facts have no entry of this name."""
     if shelf.find(name) is None:
-        refs.add(f"unknown-{shelf.kind}", f"unknown {shelf.kind} `{name}`", shelf.hint(name), path)
+        refs.add(f"unknown-{shelf.kind}", f"unknown {shelf.noun} `{name}`", shelf.hint(name), path)

@@ -63,7 +63,7 @@ def check_teams(rows: FleetRows, refs: References, catalogue: Catalogue) -> None
         if loop:
             refs.add(
                 "cycle",
-                f"team `{team.name}` forms a cycle: {' > '.join(loop)}",
+                f"the parents of team `{team.name}` form a cycle: {' > '.join(loop)}",
                 "remove `parent` from the top team",
                 (*path, "parent"),
             )

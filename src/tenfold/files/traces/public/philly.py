@@ -11,6 +11,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
+from tenfold.files.core.read_errors import json_problem
 from tenfold.files.traces.csv_table import read_plain_bytes
 from tenfold.files.traces.errors import TraceErrors
 from tenfold.files.traces.named_rows import seconds_of, timestamp_text
@@ -94,7 +95,7 @@ def _entries(path: Path) -> list[_Entry]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(
             "not-json",
-            f"`{path}` is not JSON: {error}",
+            f"`{path}` is not valid JSON: {json_problem(error)}",
             "pass the unpacked file `cluster_job_log` of the trace",
             file=str(path),
         ) from None

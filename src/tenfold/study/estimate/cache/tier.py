@@ -140,13 +140,14 @@ def _tier(fleet: FleetSpec, pool: Pool, question: CacheQuestion) -> Tier:
     near = [tier for tier in fleet.tiers if tier.site == pool.site]
     named = [tier for tier in near if question.tier in (None, tier.id)]
     if not named:
-        known = ", ".join(f"`{tier.id}`" for tier in near) or "none"
+        known = ", ".join(f"`{tier.id}`" for tier in near)
+        own = "leave out `--fleet` and set `--tier-gib` and `--tier-gb-per-s`"
         raise InputError(
             "unknown-tier",
             f"unknown tier `{question.tier}` at site `{pool.site}`"
             if question.tier
             else f"fleet `{fleet.name}` has no tier at site `{pool.site}`",
-            f"tiers: {known}; or leave out `--fleet` and set `--tier-gib` and `--tier-gb-per-s`",
+            f"use one of {known}, or {own}" if known else f"add a `[[tier]]` there, or {own}",
             field="--tier",
         )
     return min(named, key=lambda tier: tier.latency_us)
