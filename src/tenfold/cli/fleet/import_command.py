@@ -140,7 +140,7 @@ def _software_lines(summary: ImportSummary | CapacityView) -> list[str]:
     lines: list[str] = []
     for one in summary.software:
         facts = [
-            f"{label}: {value if isinstance(value, str) else ', '.join(value)}"
+            f"{label} {value if isinstance(value, str) else ', '.join(value)}"
             for field, label in SOFTWARE.items()
             if (value := getattr(one.software, field))
         ]
