@@ -72,14 +72,25 @@ def test_an_option_without_effect_is_refused(
 ):
     words = [fleet if word == "FLEET" else word for word in line.split()]
     [error, hint] = said(capsys, *words)
-    assert error == f"error: `{option}` has no effect without `{needed.split()[0]}`"
+    assert error == f"error: `{option}` has no effect without `{needed.split(maxsplit=1)[0]}`"
     assert hint == f"hint: add `{needed}`, or leave out `{option}`"
 
 
 def test_a_misspelt_model_or_engine_is_refused(capsys: pytest.CaptureFixture[str], fleet: str):
     answers = ["--bound-by", "gpu", "--model-size", "gpu", "--bandwidth", "fast"]
     assert said(capsys, "advise", "--model", "nope", *answers)[0] == "error: unknown model `nope`"
-    service = "--qps 1 --input-tokens 9 --output-tokens 9 --ttft-s 1 --tpot-s 1".split()
+    service = [
+        "--qps",
+        "1",
+        "--input-tokens",
+        "9",
+        "--output-tokens",
+        "9",
+        "--ttft-s",
+        "1",
+        "--tpot-s",
+        "1",
+    ]
     words = ["plan", "serve", "--model", "llama-3-8b", "--fleet", fleet, *service]
     [error, hint] = said(capsys, *words, "--engine", "nope")
     assert error == "error: unknown serving engine `nope`"

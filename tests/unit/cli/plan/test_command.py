@@ -58,7 +58,11 @@ def test_a_row_that_cannot_be_is_told_in_its_place(run, tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("line", "word"),
-    [("{not json", "not valid JSON"), ({**ROW, "gpu": 8}, "gpu"), ({**ROW, "gpus": "eight"}, "gpus")],
+    [
+        ("{not json", "not valid JSON"),
+        ({**ROW, "gpu": 8}, "gpu"),
+        ({**ROW, "gpus": "eight"}, "gpus"),
+    ],
 )
 def test_a_bad_line_stops_with_its_number(run, tmp_path: Path, line: object, word: str):
     file = rows(tmp_path / "rows.jsonl", ROW, "", line)
