@@ -230,14 +230,34 @@ def _client_name(row: Mapping[str, Any]) -> str:
 
 
 _Handler = Callable[[Request[Any, Any, Any], Any], Response[ProblemBody]]
+
+
+def _releasing(handler: _Handler) -> _Handler:
+    """Return a handler that releases what the failed request held.
+
+    An exception from a worker thread and the frames in its traceback hold each other, and with them
+    the decoded body. Only a full garbage collection would free it, minutes later.
+    """
+
+    def handle(request: Request[Any, Any, Any], error: Exception) -> Response[ProblemBody]:
+        response = handler(request, error)
+        chained: BaseException | None = error
+        while chained is not None and chained.__traceback__ is not None:
+            chained.__traceback__ = None
+            chained = chained.__cause__ or chained.__context__
+        return response
+
+    return handle
+
+
 HANDLERS = cast(
     "dict[int | type[Exception], _Handler]",
     {
-        Problem: _from_problem,
-        HTTPException: _from_http,
-        TenfoldError: _from_tenfold,
-        SQLAlchemyError: _from_database,
-        Exception: _from_bug,
+        Problem: _releasing(_from_problem),
+        HTTPException: _releasing(_from_http),
+        TenfoldError: _releasing(_from_tenfold),
+        SQLAlchemyError: _releasing(_from_database),
+        Exception: _releasing(_from_bug),
     },
 )
 """The handler for each type of exception."""

@@ -37,6 +37,9 @@ NUMBER, TIME_MS = 10**9, Millis(10**13)
 MEMBERS_SHOWN_MAX = 1_000
 """Members of an array listed in the response; the others follow from `count`."""
 
+FINDINGS_MAX = 1_000
+"""Errors after which the rest of a batch is not read: it is refused anyway."""
+
 Row = TypeVar("Row", bound=Struct)
 
 
@@ -61,6 +64,8 @@ def parse_submissions(body: bytes, token: Token) -> SubmissionRequest:
         if is_batch:
             wrong = [replace(each, path=("jobs", place, *each.path)) for each in wrong]
         findings += wrong
+        if len(findings) > FINDINGS_MAX:
+            break
         if one is not None:
             _check_team(one, token)
             found.append(one)

@@ -5,10 +5,11 @@ tables is first converted as a whole, which is fast, and only if that fails tabl
 and key by key.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
-from typing import Annotated, TypeVar, cast, get_args, get_origin, get_type_hints
+from itertools import islice
+from typing import Annotated, Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Struct, inspect
@@ -20,6 +21,8 @@ R = TypeVar("R", bound=Struct)
 _BAD_VALUE = (msgspec.ValidationError, RecursionError, OverflowError)
 FINDINGS_MAX = 5
 """Findings reported per list or table; the rest usually have the same cause."""
+UNKNOWN_MAX = 50
+"""Unknown keys reported one by one per table; finding a similar key takes time for each."""
 
 
 def read_rows(
@@ -64,11 +67,16 @@ def read_row(row_type: type[R], value: object, path: Path, findings: list[Findin
         except _BAD_VALUE:
             pass
     valid: dict[str, object] = {}
+    unknown = 0
     for key, item in table.items():
         if key not in fields:
-            findings.append(_unknown_key(key, fields, (*path, key)))
+            unknown += 1
+            if unknown <= UNKNOWN_MAX:
+                findings.append(_unknown_key(key, fields, (*path, key)))
         elif _is_valid(row_type, fields[key], item, (*path, key), findings):
             valid[key] = item
+    if unknown > UNKNOWN_MAX:
+        findings.append(_more_unknown_keys(unknown - UNKNOWN_MAX, fields, path))
     required = [name for name, field in fields.items() if field.required]
     findings.extend(_missing(name, table, path) for name in required if name not in table)
     if any(name not in valid for name in required):
@@ -139,22 +147,27 @@ def _nested_findings(hint: object, item: object, path: Path) -> list[Finding]:
     """Return the first errors inside a list or table, or none for other values."""
     if get_origin(hint) is Annotated:
         hint = get_args(hint)[0]
-    entries: list[tuple[Path, object, object]] = []
+    wrong = (entry for entry in _entries(hint, item, path) if not _matches(entry[1], entry[2]))
+    # Lazily: a request of a few MiB may have a million of them.
+    found = [(at, inspect.type_info(kind), one) for at, kind, one in islice(wrong, FINDINGS_MAX)]
+    return [
+        wrong_value(at, expectation(kind, ""), one)
+        for at, kind, one in found
+        if not isinstance(kind, inspect.StructType)
+    ]
+
+
+def _entries(hint: object, item: object, path: Path) -> Iterator[tuple[Path, Any, object]]:
+    """Yield the entries of a list or table, with where they are and what is expected there."""
     if get_origin(hint) in (list, tuple) and isinstance(item, list):
         kind, *_ = get_args(hint)
-        entries = [((*path, at), kind, one) for at, one in enumerate(cast(list[object], item))]
+        for at, one in enumerate(cast(list[object], item)):
+            yield (*path, at), kind, one
     elif get_origin(hint) is dict and isinstance(item, dict):
         key_kind, kind = get_args(hint)
         for key, one in cast(dict[str, object], item).items():
-            entries += [(path, key_kind, key), ((*path, key), kind, one)]
-    wrong = [
-        (at, inspect.type_info(kind), one) for at, kind, one in entries if not _matches(kind, one)
-    ]
-    return [
-        wrong_value(at, expectation(kind, ""), one)
-        for at, kind, one in wrong[:FINDINGS_MAX]
-        if not isinstance(kind, inspect.StructType)
-    ]
+            yield path, key_kind, key
+            yield (*path, key), kind, one
 
 
 def _nested_struct(kind: inspect.Type) -> type[Struct] | None:
@@ -168,6 +181,11 @@ def _unknown_key(key: str, known: Mapping[str, inspect.Field], path: Path) -> Fi
     if near and unit_of(near[0]) and unit_of(near[0]) != unit_of(key):
         hint += f" (in {unit_of(near[0])})"
     return Finding(code="unknown-key", message=f"unknown key `{key}`", hint=hint, path=path)
+
+
+def _more_unknown_keys(count: int, known: Mapping[str, inspect.Field], path: Path) -> Finding:
+    hint = f"valid keys: {', '.join(known)}"
+    return Finding(code="unknown-key", message=f"{count:,} more unknown keys", hint=hint, path=path)
 
 
 def _missing(name: str, table: Mapping[str, object], path: Path) -> Finding:

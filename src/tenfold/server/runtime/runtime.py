@@ -35,6 +35,7 @@ from tenfold.report.reasons.render import render
 from tenfold.server.auth.tokens import Tokens
 from tenfold.server.background.background import BackgroundTask, stop_all
 from tenfold.server.background.follower import Follower
+from tenfold.server.background.heap_trimming import HeapTrimmer
 from tenfold.server.background.pruning import AttemptPruner
 from tenfold.server.background.retention import JournalRetention, RetentionSettings
 from tenfold.server.background.sampler import UsageSampler
@@ -145,7 +146,7 @@ class Runtime:
         self.meters.registry.register(used)
         pruning = None if deps.pruning is None else deps.pruning(self.store)
         kept, shadow = self._retention_of(deps.retention), self._shadow_of(deps)
-        tasks = (kept, pruning, shadow, self.sampler)
+        tasks = (kept, pruning, shadow, self.sampler, HeapTrimmer())
         self._background: list[BackgroundTask] = [one for one in tasks if one is not None]
 
     def check_head(self) -> None:

@@ -34,6 +34,7 @@ from tenfold.model.reason import Reason
 from tenfold.server.app import make_app
 from tenfold.server.auth.team_isolation import isolate_teams
 from tenfold.server.auth.tokens import Role, Tokens
+from tenfold.server.background.heap_trimming import limit_heap
 from tenfold.server.background.pruning import AttemptPruner
 from tenfold.server.background.retention import RetentionSettings
 from tenfold.server.metrics.traces import traces_from_environment
@@ -91,6 +92,7 @@ def run(settings: Settings, on_start: Callable[[Started], None]) -> Stopped:
     folder.check_journal(settings.journal)
     folder.prepare()
     os.umask(0o077)
+    limit_heap()
     log_to(folder.log)
     with listen(settings) as bound:
         isolation = isolate_teams(settings, folder)
