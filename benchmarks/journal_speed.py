@@ -173,12 +173,12 @@ def _no_digest(*_: object) -> int:
 
 @contextmanager
 def _without_sums() -> Generator[None, None, None]:
-    before = read_tables.digest_of, read_tables.digest_of_values
-    read_tables.digest_of = read_tables.digest_of_values = _no_digest
+    before = read_tables.digest_of, read_tables.sum_of_values
+    read_tables.digest_of = read_tables.sum_of_values = _no_digest
     try:
         yield
     finally:
-        read_tables.digest_of, read_tables.digest_of_values = before
+        read_tables.digest_of, read_tables.sum_of_values = before
 
 
 def synced_a_second(path: Path, size: int, count: int) -> float:

@@ -28,7 +28,7 @@ from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from tenfold.journal.derive import ReadTableUpdate
-from tenfold.journal.integrity.table_sum import digest_of, digest_of_values
+from tenfold.journal.integrity.table_sum import digest_of, sum_of_values
 from tenfold.journal.rows import AttemptRow, JobRow, KeyRow, NodeRow
 from tenfold.journal.tables import ATTEMPTS, JOBS, NODES, SUBMIT_KEYS
 from tenfold.model.acceptance import Acceptance
@@ -103,10 +103,11 @@ def save_update(connection: Connection, update: ReadTableUpdate, before: Stored)
     for table, keys, rows in changed:
         if rows:
             connection.execute(_upsert(table, connection.dialect.name), rows)
-        for key, row in zip(keys, rows, strict=True):
-            change += digest_of_values(table, row)
-            if (old := before.get((table.name, key))) is not None:
-                change -= digest_of(table, tuple(old.values()))
+            change += sum_of_values(table, rows)
+        if before:
+            for key in keys:
+                if (old := before.get((table.name, key))) is not None:
+                    change -= digest_of(table, tuple(old.values()))
     if update.new_keys:
         change += keep_keys(connection, list(update.new_keys.values()))
     return change
@@ -124,7 +125,7 @@ def keep_keys(connection: Connection, rows: Sequence[KeyRow]) -> int:
             change -= digest_of(SUBMIT_KEYS, tuple(old))
         made = [asdict(row) for row in some]
         connection.execute(insert(SUBMIT_KEYS), made)
-        change += sum(digest_of_values(SUBMIT_KEYS, row) for row in made)
+        change += sum_of_values(SUBMIT_KEYS, made)
     return change
 
 

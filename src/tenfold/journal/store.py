@@ -160,7 +160,9 @@ def take_lease(store: Store, holder: str, now_ms: int) -> int:
 
 def check_epoch(connection: Connection, epoch: int) -> None:
     """Reject a writer that was superseded; the check holds until the commit."""
-    row = connection.execute(select(LEASE.c.epoch, LEASE.c.holder).with_for_update()).one()
+    # SQLite has one writer at a time. Plain SQL: this runs with each commit.
+    lock = "" if connection.dialect.name == "sqlite" else " FOR UPDATE"
+    row = connection.exec_driver_sql(f"SELECT epoch, holder FROM lease{lock}").one()
     if row.epoch != epoch:
         raise Refused(
             "lease-lost",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tenfold.journal.integrity.chain import SIZE, link
 from tenfold.journal.integrity.head_file import SLOT, Head, HeadFile, read_head
-from tenfold.journal.integrity.table_sum import MASK, digest_of, digest_of_values
+from tenfold.journal.integrity.table_sum import MASK, digest_of, sum_of_values
 from tenfold.journal.tables import NODES, SUBMIT_KEYS
 
 BEFORE = bytes(SIZE)
@@ -31,7 +31,7 @@ def test_a_digest_never_changes_as_journals_keep_it():
 def test_a_row_counts_the_same_when_it_is_written_and_when_it_is_read():
     values = {"team": "red", "key": "k", "digest": "00", "number": 5, "at_ms": 9}
     read = tuple(values[column.name] for column in SUBMIT_KEYS.columns)
-    assert digest_of_values(SUBMIT_KEYS, values) == digest_of(SUBMIT_KEYS, read) <= MASK
+    assert sum_of_values(SUBMIT_KEYS, [values]) == digest_of(SUBMIT_KEYS, read) <= MASK
     assert digest_of(SUBMIT_KEYS, read) != digest_of(NODES, read)
     assert digest_of(SUBMIT_KEYS, read) != digest_of(SUBMIT_KEYS, (*read[:-1], "9"))
 
