@@ -6,8 +6,9 @@ the number it had reached. Bytes dropped meanwhile are skipped.
 
 import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import BinaryIO
+
+from tenfold.live.local.attempt.logs import open_log
 
 READ_BYTES = 64 << 10
 """At a time: every stream holds this much for a client that does not read."""
@@ -62,7 +63,7 @@ class LogReader:
             return False
         self._begins, path = piece
         try:
-            self._file = Path(path).open("rb")  # noqa: SIM115
+            self._file = open_log(path)
         except FileNotFoundError:
             return False
         self.offset = max(self.offset, self._begins)

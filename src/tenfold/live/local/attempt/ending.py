@@ -7,9 +7,12 @@ node is not reassigned. A warning is reported.
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from tenfold.clock.wall import now_ms
 from tenfold.live.local.attempt.folder import AttemptFolder
+from tenfold.live.local.attempt.logs import BYTES_MOST
+from tenfold.live.local.attempt.repair import FULL, free_space, restore
 from tenfold.live.local.spawner.notes import NoteWriter
 from tenfold.live.local.spawner.wire import EndLine, ReasonLine
 
@@ -45,13 +48,22 @@ def write_end(
     notes: NoteWriter,
     wait: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Return when the end is on disk. Each kind of error is reported once."""
+    """Return when the end is on disk. Each kind of error is reported once.
+
+    A folder that the job removed, replaced or filled is repaired before each retry.
+    """
     retry_s = RETRY_S_FIRST
     reported: int | None = None
+    is_repaired = False
     while True:
         try:
             folder.write_end(end)
         except OSError as error:
+            if not is_repaired:
+                is_repaired = True
+                _repair(folder, error)
+                continue
+            is_repaired = False
             if error.errno != reported:
                 reported = error.errno
                 notes.send(
@@ -68,6 +80,14 @@ def write_end(
             notes.flush()
         else:
             return
+
+
+def _repair(folder: AttemptFolder, error: OSError) -> None:
+    with suppress(OSError):
+        if error.errno in FULL:
+            free_space(folder, BYTES_MOST)
+        else:
+            restore(folder)
 
 
 def _sentence(error: OSError) -> str:

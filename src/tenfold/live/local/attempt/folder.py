@@ -47,6 +47,7 @@ TEAM_USERS = "team-users.json"
 """The users of teams. If it exists, team folders are reachable by their users."""
 _MISSING, _SPECIAL = (errno.ENOENT, errno.ENOTDIR), (errno.ELOOP, errno.ENXIO)
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
+_WRITE = os.O_WRONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CREAT | os.O_TRUNC
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.")
 
 
@@ -108,7 +109,8 @@ class ExecutorDir:
             job, _, number = name.rpartition(".")
             if number.isdecimal():
                 folder = AttemptFolder(self, plain_name(job), int(number))
-                if os.path.isdir(folder.path):
+                # A job may have removed its folder: the marker is locked all the same.
+                if os.path.isdir(folder.path) or folder.is_locked():
                     found.append(folder)
         return found
 
@@ -120,7 +122,7 @@ class ExecutorDir:
         """Record that a node is lost, or back."""
         path = f"{self.lost_nodes}/{file_name(node)}"
         if lost:
-            _write(path, "")
+            write(path, "")
         elif os.path.exists(path):
             os.unlink(path)
 
@@ -161,7 +163,7 @@ class AttemptFolder:
             fcntl.flock(lock, fcntl.LOCK_EX)
             add_to_record(lock, {"launch": launch})
             self._grant_team_access(staging, launch)
-            _link_marker(f"{staging}/record", self.marker)
+            link_marker(f"{staging}/record", self.marker)
             os.rename(staging, self.path)
         except OSError:
             if lock >= 0:
@@ -178,21 +180,11 @@ class AttemptFolder:
         return lock
 
     def is_locked(self) -> bool:
-        """Return whether a supervisor is alive."""
-        try:
-            lock = os.open(f"{self.path}/record", _READ)
-        except OSError as error:
-            if error.errno in (*_MISSING, *_SPECIAL):
-                return False
-            raise
-        try:
-            # Shared, so that two concurrent checks do not take each other for a supervisor.
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(lock)
-        return False
+        """Return whether a supervisor is alive.
+
+        The marker is the same file as the record, and is left where a job replaced the record.
+        """
+        return _is_locked(f"{self.path}/record") or _is_locked(self.marker)
 
     def record(self) -> RecordLines:
         """Return the content of the record so far.
@@ -201,10 +193,10 @@ class AttemptFolder:
         machine crash.
         """
         found: dict[str, object] = {}
-        try:
-            text = _read(f"{self.path}/record", RECORD_BYTES_MOST)
-        except ValueError:
-            return {}
+        text = b""
+        for path in (self.marker, f"{self.path}/record"):
+            with suppress(ValueError):
+                text = text or _read(path, RECORD_BYTES_MOST)
         whole, _, _ = text.rpartition(b"\n")
         for line in whole.split(b"\n"):
             with suppress(ValueError, RecursionError):
@@ -217,6 +209,11 @@ class AttemptFolder:
             self._launch = self.record().get("launch")
             assert self._launch is not None, f"{self.path} has no launch"
         return self._launch
+
+    def launch_record(self) -> str:
+        """Return the record of an attempt of which only the launch is known, if that."""
+        launch = self._launch or self.record().get("launch")
+        return "" if launch is None else json.dumps({"launch": launch}) + "\n"
 
     def stop(self) -> StopLine | None:
         """Return the last stop that was ordered; a damaged one takes effect at once."""
@@ -240,6 +237,8 @@ class AttemptFolder:
 
     def write_end(self, end: EndLine) -> None:
         """Write the end durably; raises `OSError` on failure."""
+        if not stat.S_ISDIR(os.lstat(self.path).st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), self.path)
         self._replace("end.json", json.dumps(end), durable=True)
         for folder in (self.path, self.job_folder, os.path.dirname(self.job_folder)):
             _sync_folder(folder)
@@ -251,7 +250,7 @@ class AttemptFolder:
 
     def _replace(self, name: str, text: str, *, durable: bool = False) -> None:
         staging = f"{self.path}/.{name}"
-        _write(staging, text, durable=durable)
+        write(staging, text, durable=durable)
         os.rename(staging, f"{self.path}/{name}")
 
     def _grant_team_access(self, staging: str, launch: LaunchLine) -> None:
@@ -287,14 +286,17 @@ def write_durably(path: str, text: str) -> None:
     """Write a file atomically and durably."""
     folder, _, name = path.rpartition("/")
     staging = f"{folder}/.{name}"
-    _write(staging, text, durable=True)
+    write(staging, text, durable=True)
     os.rename(staging, path)
     _sync_folder(folder)
 
 
-def _write(path: str, text: str, *, durable: bool = False) -> None:
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+def write(path: str, text: str, *, durable: bool = False) -> None:
+    """Write a file; raises `OSError` if a link, pipe or folder is in its place."""
+    file = os.open(path, _WRITE, 0o600)
     try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise OSError(errno.ENXIO, os.strerror(errno.ENXIO), path)
         rest = memoryview(text.encode())
         while rest:
             rest = rest[os.write(file, rest) :]
@@ -302,6 +304,23 @@ def _write(path: str, text: str, *, durable: bool = False) -> None:
             os.fsync(file)
     finally:
         os.close(file)
+
+
+def _is_locked(path: str) -> bool:
+    try:
+        lock = os.open(path, _READ)
+    except OSError as error:
+        if error.errno in (*_MISSING, *_SPECIAL):
+            return False
+        raise
+    try:
+        # Shared, so that two concurrent checks do not take each other for a supervisor.
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
 
 
 def _damaged_end() -> EndLine:
@@ -352,9 +371,10 @@ def _sync_folder(path: str) -> None:
         os.close(folder)
 
 
-def _link_marker(record: str, marker: str) -> None:
+def link_marker(record: str, marker: str) -> None:
+    """Make the marker of an attempt: a second link to its record, where there are links."""
     try:
         os.link(record, marker)
     except PermissionError:
         # A file system without hard links.
-        _write(marker, "")
+        write(marker, "")

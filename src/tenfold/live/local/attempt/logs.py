@@ -4,8 +4,11 @@ The supervisor always drains the pipe: a job is never blocked by its own log or 
 does not fit is counted and dropped, oldest first.
 """
 
+import errno
 import os
+import stat
 from contextlib import suppress
+from typing import BinaryIO
 
 SEGMENTS = 4
 BYTES_MOST = 64 * 1024 * 1024
@@ -76,8 +79,9 @@ class LogWriter:
                 newer = f"{self.path}.{number - 1}" if number > 1 else self.path
                 if os.path.exists(newer):
                     os.replace(newer, older)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        self._file = os.open(self.path, flags, 0o600)
+        # Neither a link nor a pipe, which a job may have put here: opening a pipe would wait.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+        self._file = os.open(self.path, flags | os.O_NONBLOCK, 0o600)
         self._bytes = 0
         if self._links:
             self._link(self._offset)
@@ -107,12 +111,28 @@ def segments(folder: str, rank: int) -> list[str]:
 def segment_offsets(folder: str, rank: int) -> list[tuple[int, str]]:
     """Return the log files of a member with their byte offsets in the whole log."""
     begin = f"{rank}.log@"
-    with suppress(FileNotFoundError):
-        names = [name for name in os.listdir(folder) if name.startswith(begin)]
-        if names:
-            return sorted((int(name[len(begin) :]), f"{folder}/{name}") for name in names)
+    with suppress(OSError):
+        offsets = [name[len(begin) :] for name in os.listdir(folder) if name.startswith(begin)]
+        found = [int(one) for one in offsets if one.isascii() and one.isdecimal()]
+        if found:
+            return [(offset, f"{folder}/{begin}{offset}") for offset in sorted(found)]
     path = f"{folder}/{rank}.log"
     return [(0, path)] if os.path.exists(path) else []
+
+
+def open_log(path: str) -> BinaryIO:
+    """Open a log to read it; raises `FileNotFoundError` if there is no such file.
+
+    A job may have put a pipe or a link here: opening a pipe would wait for its other end.
+    """
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError as error:
+        raise FileNotFoundError(error.errno, error.strerror, path) from None
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+    return os.fdopen(file, "rb")
 
 
 def tail(paths: list[str], bytes_most: int) -> bytes:
@@ -123,7 +143,7 @@ def tail(paths: list[str], bytes_most: int) -> bytes:
         if wanted <= 0:
             break
         try:
-            with open(path, "rb") as file:
+            with open_log(path) as file:
                 size = file.seek(0, os.SEEK_END)
                 file.seek(max(size - wanted, 0))
                 part = file.read(wanted)

@@ -2,6 +2,7 @@
 
 from tenfold.clock.wall import now_ms
 from tenfold.live.local.attempt.folder import NAME_BYTES_MOST, AttemptFolder, ExecutorDir, file_name
+from tenfold.live.local.attempt.repair import is_planted
 from tenfold.live.local.spawner.wire import LaunchLine, NoteLine
 
 
@@ -22,7 +23,8 @@ def refusal_of_start(home: ExecutorDir, launch: LaunchLine) -> NoteLine | None:
     folder = home.attempt(job, attempt)
     if max(len(file_name(job)), len(file_name(launch["team"]))) > NAME_BYTES_MOST:
         return refused(folder, "name-too-long", "the name of the job or team is too long")
-    earlier = home.numbers(job)
+    numbers = home.numbers(job)
+    earlier = [number for number in numbers if not is_planted(home.attempt(job, number))]
     if earlier and earlier[-1] > attempt:
         sentence = f"attempt {attempt} of `{job}` is older than attempt {earlier[-1]} here"
         return refused(folder, "stale-order", sentence)

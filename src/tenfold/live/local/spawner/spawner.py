@@ -22,6 +22,7 @@ from typing import cast
 
 from tenfold.clock.wall import now_ms
 from tenfold.live.local.attempt.folder import AttemptFolder, ExecutorDir
+from tenfold.live.local.attempt.repair import is_planted, move_planted, restore
 from tenfold.live.local.member.limits import PREFIX, ResourceLimits, detect_limits
 from tenfold.live.local.member.members import BLOCKED_SIGNALS, HANDLED_SIGNALS, open_pipe
 from tenfold.live.local.processes import become_subreaper, children, kill, reap
@@ -88,6 +89,8 @@ class _Spawner:
         self._pool = SupervisorPool()
         self._pids: set[int] = set()
         self._retry: list[AttemptFolder] = []
+        self._failed: set[str] = set()
+        """Attempts whose handling failed and was logged."""
         self._partial = b""
         self._leaving = False
         for file in (self._signals, self._notes):
@@ -179,10 +182,12 @@ class _Spawner:
 
     def _start(self, launch: LaunchLine) -> AttemptFolder | None:
         folder = self._home.attempt(launch["job"], launch["attempt"])
-        if os.path.isdir(folder.path):
-            return folder
         lock: int | None = None
         try:
+            if os.path.isdir(folder.path):
+                if not is_planted(folder):
+                    return folder
+                move_planted(folder)
             refusal = refusal_of_start(self._home, launch)
             if refusal is None:
                 lock = folder.make(launch)
@@ -199,14 +204,14 @@ class _Spawner:
 
     def _stop(self, job: str, attempt: int, stop: StopLine) -> None:
         folder = self._home.attempt(job, attempt)
-        if not os.path.isdir(folder.path):
-            sentence = f"attempt {attempt} of `{job}` was never started here"
-            self._clients.broadcast(refused(folder, "no-such-attempt", sentence))
-            return
         for watched in self._watched.values():
             if watched.supervises(folder):
                 watched.stop(stop)
                 return
+        if not os.path.isdir(folder.path):
+            sentence = f"attempt {attempt} of `{job}` was never started here"
+            self._clients.broadcast(refused(folder, "no-such-attempt", sentence))
+            return
         # Not watched yet, or ended: a future watcher reads this.
         folder.write_stop(stop)
 
@@ -306,7 +311,19 @@ class _Spawner:
             watched.link = None
 
     def _watch_or_reap(self, folder: AttemptFolder) -> None:
-        """Watch a supervisor of another spawner; reap an attempt without lock and end."""
+        """Watch a supervisor of another spawner; reap an attempt without lock and end.
+
+        One attempt that cannot be handled is tried again, and does not end this process.
+        """
+        try:
+            self._watch_or_reap_now(folder)
+        except Exception as error:
+            if folder.marker not in self._failed:
+                self._failed.add(folder.marker)
+                log(f"attempt {folder.number} of `{folder.job}` cannot be handled: {error!r}")
+            self._retry.append(folder)
+
+    def _watch_or_reap_now(self, folder: AttemptFolder) -> None:
         if folder.is_locked():
             found = watch_supervisor(folder)
             if found is None:
@@ -315,6 +332,7 @@ class _Spawner:
                 self._watch(found)
                 found.signal_stop()
         elif folder.end() is None:
+            restore(folder)
             lock = folder.take_lock()
             self._fork(folder, [lock], lambda: reap_orphan(folder, LOCK_FILE, self._limits))
 
