@@ -119,7 +119,7 @@ def test_a_story_tells_of_promises_and_resizes():
         "started",
         "resized",
     ]
-    assert render(told.stages[1].why) == "reserved start within 3h 00m on `n0`, `n1`"
+    assert render(told.stages[1].why) == "reserved for it: starts within 3h 00m on `n0`, `n1`"
     assert render(told.stages[5].why) == (
         "from 16 to 4 GPUs on `n0`: job `two` is within its quota"
     )

@@ -123,7 +123,11 @@ def table(title: str, columns: Sequence[str], rows: "Sequence[Sequence[str | Tex
     from rich.text import Text  # noqa: PLC0415
 
     named = visible_line(title) or None
-    grid = Table(title=named, title_justify="left", box=None, pad_edge=False)
+    # A header without any name would be a blank line.
+    has_names = any(column.lstrip(">") for column in columns)
+    grid = Table(
+        title=named, title_justify="left", box=None, pad_edge=False, show_header=has_names
+    )
     for column in columns:
         right = column.startswith(">")
         grid.add_column(

@@ -211,7 +211,7 @@ def _reserved_start(row: JobRow, snapshot: FleetSnapshot | None) -> jobs.Eta | N
     if reservation is None or row.state != "pending":
         return None
     at = _iso(reservation.start_ms)
-    return jobs.Eta(p50_at=at, p90_at=at, basis="reserved start", calibrated=False)
+    return jobs.Eta(p50_at=at, p90_at=at, basis="its reservation", calibrated=False)
 
 
 def _cause(row: NodeRow, token: Token) -> str:

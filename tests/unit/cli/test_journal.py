@@ -83,6 +83,11 @@ def test_old_events_move_out_while_it_runs_and_at_rest(up: Up, capsys: pytest.Ca
         assert moved["bytes_freed"] is None
         told = asked(capsys, "info")
         assert (len(told["moved"]), told["kind"]) == (1, "sqlite")
+        one = [job.id for job in client.jobs()][-1]
+        assert main(["replay", "--explain", one]) == 2
+        said = capsys.readouterr().err
+        assert f"job `{one}` is not in " in said
+        assert "older events were compacted" in said
         # It goes on as before, under the same writer.
         run_jobs(client, 2)
         assert asked(capsys, "info")["epoch"] == told["epoch"]

@@ -83,7 +83,7 @@ def test_a_policy_may_be_a_file(run: Path, capsys: pytest.CaptureFixture[str]):
 def test_a_job_is_explained(run: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["replay", str(run), "--explain", "tune"]) == 0
     said = capsys.readouterr().out
-    assert "`tune` of team `vision`: ended, waited 9.8 h, ran 30.0 min" in said
+    assert "`tune` (team `vision`): ended; waited 9h 50m, ran 30 min" in said
     assert "job `pretrain` ended" in said
     found = answer(capsys, str(run), "--explain", "tune")
     assert found["stages"][0]["code"] == "submitted"

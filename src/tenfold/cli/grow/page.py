@@ -68,12 +68,12 @@ def name_of(row: Row) -> str:
 
 def _tiles(answer: GrowAnswer, upto: str) -> list[tuple[str, str]]:
     first = answer.first
+    if first is None:
+        return _tiles_without_ranking(answer, upto)
     tiles = [
-        ("nothing" if first is None else first.title, f"breaks first, axis {answer.axis}"),
-        (f">{upto}" if first is None else factor(first.k), "OK up to, today"),
+        (first.title, f"breaks first, axis {answer.axis}"),
+        (factor(first.k), "OK up to, today"),
     ]
-    if not answer.rows:
-        return tiles
     bill = bill_of(answer.rows)
     reached = f">{upto}" if answer.ok_up_to is None else factor(answer.ok_up_to)
     tiles.append((reached, "OK up to, with all fixes"))
@@ -83,6 +83,17 @@ def _tiles(answer: GrowAnswer, upto: str) -> list[tuple[str, str]]:
         (f"${bill.usd_per_month:,.0f}" if known else "unknown", f"a month for all fixes{more}")
     )
     return tiles
+
+
+def _tiles_without_ranking(answer: GrowAnswer, upto: str) -> list[tuple[str, str]]:
+    """Return the first break based on assumed values, if there is one."""
+    for row in answer.layers:
+        if row.k is not None and row.k <= max(answer.to):
+            return [
+                (row.title, f"breaks first, axis {answer.axis} (assumed)"),
+                (factor(row.k), "OK up to, today (assumed)"),
+            ]
+    return [("nothing", f"breaks first, axis {answer.axis}"), (f">{upto}", "OK up to, today")]
 
 
 def _bottleneck_row(row: Row) -> list[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import groupby
+from math import inf
 from textwrap import wrap
 
 from rich.table import Table
@@ -53,7 +54,7 @@ def show_grow(answer: GrowAnswer, question: GrowQuestion) -> None:
     others = _others(answer)
     broken = [row for row in others if row.status == "breaks"]
     if broken:
-        title = "Other layers, before any fix"
+        title = "Other layers, before any fix" if answer.rows else "Layers that break"
         show(_table(title, LAYERS, [_layer(row) for row in broken]), "")
     free = _free(answer)
     if free:
@@ -61,8 +62,19 @@ def show_grow(answer: GrowAnswer, question: GrowQuestion) -> None:
     for line in (*needs_lines(answer), *answer.assumptions):
         show(line)
     if question.require is not None:
-        met = f"met ({EVALUATED})" if meets_requirement(answer, question) else "not met"
-        show(f"required {question.require:g}x: {met}")
+        show(f"required {question.require:g}x: {_requirement(answer, question)}")
+
+
+def _requirement(answer: GrowAnswer, question: GrowQuestion) -> str:
+    """Say whether the required factor is met; breaks that do not count are still named."""
+    if not meets_requirement(answer, question):
+        return "not met"
+    need = question.require or 0.0
+    early = [row for row in answer.layers if row.grade == "assumed" and (row.k or inf) < need]
+    if not early:
+        return f"met ({EVALUATED})"
+    first = f"{early[0].label} breaks at {factor(early[0].k)}"
+    return f"met, except for assumed limits: {first} (`--count-assumed` counts them)"
 
 
 def _bottleneck_table(rows: Sequence[Row], upto: str) -> Table:
@@ -154,11 +166,18 @@ def _layer(row: Row) -> list[str]:
 
 def needs_lines(answer: GrowAnswer) -> list[str]:
     """Return one line for each missing input, then the layers that do not apply."""
+    shown = {row.layer for row in (*answer.rows, *answer.layers)}
     missing = [one for one in answer.unknown if one.needs]
     not_applicable = [one.title for one in answer.unknown if not one.needs]
     lines: list[str] = []
     for needs, group in groupby(missing, key=lambda one: one.needs):
-        names = ", ".join(dict.fromkeys(one.title for one in group))
+        # If only a part of a layer is unknown, name the part.
+        names = ", ".join(
+            dict.fromkeys(
+                f"{one.title}, {one.resource}" if one.resource and one.layer in shown else one.title
+                for one in group
+            )
+        )
         lines.append(f"unknown: {names} (needs {needs})")
     if not_applicable:
         lines.append(f"not applicable: {', '.join(not_applicable)}")

@@ -18,6 +18,7 @@ from tenfold.model.api.jobs import PAGE_MAX, Job, Submitted
 from tenfold.model.errors import InputError, TenfoldError, Unreachable
 
 EXIT_NO = 1
+ATTEMPTS_IN_HISTORY = 20
 TAIL_BYTES = 64 << 10
 """Bytes of a log that the control plane returns by default."""
 RemedySearch = Literal["none", "cheapest", "every"]
@@ -102,15 +103,20 @@ def check_file(file: Path, *, as_json: bool) -> None:
 def show_one(job_id: str, *, attempts: int, eta: bool, as_json: bool) -> None:
     """Print one job with its latest attempts."""
     with Client() as client:
-        job: Job = client.job(job_id, eta=eta, attempts=max(1, min(attempts, PAGE_MAX)))
-        while len(job.attempts) < attempts and job.attempts_next is not UNSET:
-            left = min(attempts - len(job.attempts), PAGE_MAX)
-            page: Job = client.job(job_id, attempts=left, attempts_before=job.attempts_next)
-            if not page.attempts:
-                break
-            shown = (*page.attempts, *job.attempts)
-            job = replace(job, attempts=shown, attempts_next=page.attempts_next)
+        job = _job_with_attempts(client, job_id, attempts, eta=eta)
     print_json(job) if as_json else show_job(job)
+
+
+def _job_with_attempts(client: Client, job_id: str, attempts: int, *, eta: bool = False) -> Job:
+    job: Job = client.job(job_id, eta=eta, attempts=max(1, min(attempts, PAGE_MAX)))
+    while len(job.attempts) < attempts and job.attempts_next is not UNSET:
+        left = min(attempts - len(job.attempts), PAGE_MAX)
+        page: Job = client.job(job_id, attempts=left, attempts_before=job.attempts_next)
+        if not page.attempts:
+            break
+        shown = (*page.attempts, *job.attempts)
+        job = replace(job, attempts=shown, attempts_next=page.attempts_next)
+    return job
 
 
 def logs(
@@ -168,10 +174,17 @@ def cancel(job_ids: tuple[str, ...], *, as_json: bool) -> None:
 
 
 def why(job_id: str, seek: RemedySearch, *, as_json: bool) -> None:
-    """Print why a job is pending, and what would let it start."""
+    """Print why a job is pending, and what would let it start; otherwise its attempts."""
     with Client() as client:
         answer = client.why(job_id, seek=seek, eta=seek != "none")
-    print_json(answer) if as_json else show_why(answer)
+        is_pending = answer.why is not None or answer.state == "pending"
+        job = None
+        if not as_json and not is_pending:
+            job = _job_with_attempts(client, job_id, ATTEMPTS_IN_HISTORY)
+    if job is not None:
+        show_job(job)
+    else:
+        print_json(answer) if as_json else show_why(answer)
 
 
 def _wait(client: Client, made: Submitted, *, as_json: bool) -> None:

@@ -64,13 +64,19 @@ def show_why(answer: Why) -> None:
 def _show_why(answer: Why) -> None:
     if answer.why is None:
         show(f"`{answer.id}`: {answer.state}")
-        show(f"reason: {answer.reason.sentence} [{answer.reason.code}]")
+        _show_reason(answer.state, answer.reason)
         return
     team = answer.why.get("team")
     show(f"`{answer.id}` (team `{team}`): pending" if team else f"`{answer.id}`: pending")
     _show_waiting(answer.why, answer.reason)
     if answer.eta is not None:
         show(f"expected start: {eta_text(answer.eta)}")
+
+
+def _show_reason(state: str, reason: Reason) -> None:
+    """Print a reason, unless it only repeats the state or its own code."""
+    if reason.sentence not in (state, reason.code):
+        show(f"reason: {reason.sentence} [{reason.code}]")
 
 
 def _show_waiting(why: dict[str, Any] | None, reason: Reason) -> None:

@@ -70,7 +70,7 @@ def show_jobs(lines: Sequence[JobLine]) -> None:
     show(f"{count(waiting, 'job')} pending, {count(len(lines) - waiting, 'job')} running")
 
 
-def show_answer(answer: Answer) -> None:
+def show_answer(answer: Answer, *, has_forecast: bool = False) -> None:
     """Print why a job is pending, or its history."""
     if answer.why is None:
         assert answer.story is not None, "a job that is not pending has a story"
@@ -83,33 +83,38 @@ def show_answer(answer: Answer) -> None:
     stops = [one for one in (story.stages if story else ()) if one.code == "stop-ordered"]
     if stops:
         show(f"last stop: {render(stops[-1].why)}")
-    show_waiting(answer.why)
+    show_waiting(answer.why, has_forecast=has_forecast)
 
 
-def show_dry_run(found: Why) -> None:
+def show_dry_run(found: Why, *, has_forecast: bool = False) -> None:
     """Print what would happen to a submitted job."""
     if found.state == "starts":
         show(f"`{found.job_id}` would start now on {_on(found.slots)}")
         return
     verb = "could never start" if found.state == "never" else "would stay pending"
     show(f"`{found.job_id}` {verb}")
-    show_waiting(found)
+    show_waiting(found, has_forecast=has_forecast)
 
 
-def show_waiting(found: Why) -> None:
-    """Print the reason a job waits, its reserved or expected start, and what would start it now."""
+def show_waiting(found: Why, *, has_forecast: bool = False) -> None:
+    """Print the reason a job waits, its reserved or expected start, and what would start it now.
+
+    `has_forecast` says that a forecast was tried: without a result, the start is unknown.
+    """
     show(f"reason: {render(found.reason)} [{shown_code(found.reason.code)}]")
     if found.ahead:
         show(f"queue: {count(found.ahead, 'job')} ahead")
     if found.reservation is not None:
         within = duration_text(max(0, found.reservation.start_ms - found.at_ms))
-        show(f"reserved start: within {within} on {_on(found.reservation.slots)}")
+        show(f"reservation: starts within {within} on {_on(found.reservation.slots)}")
     if found.not_before_ms is not None:
         show(f"earliest start: in {duration_text(found.not_before_ms - found.at_ms)}")
     if found.eta is not None:
         half, most = found.eta.p50_ms - found.at_ms, found.eta.p90_ms - found.at_ms
         bounds = f"in about {duration_text(half)} (P50), within {duration_text(most)} (P90)"
         show(f"expected start: {bounds}", f"forecast: {found.eta.basis}")
+    elif has_forecast and found.state == "waits":
+        show("expected start: unknown (it started in none of the simulations)")
     _show_holders(found.holders)
     for place, standing in enumerate(found.standing):
         # The last entry for each resource is the total of all teams.
@@ -159,9 +164,9 @@ def _remedy(remedy: Remedy) -> str:
     gpu_h = (remedy.lost_gpu_ms + remedy.rented_gpu_ms) / (3_600 * SECOND)
     if not gpu_h:
         return sentence
-    noun = "rented" if remedy.rented_gpu_ms else "lost"
-    price = "" if remedy.usd_micros is None else f", {dollars(remedy.usd_micros)}"
-    return f"{sentence} ({gpu_h:,.1f} GPU-hours {noun}{price})"
+    noun = "" if remedy.rented_gpu_ms else " lost"
+    price = "" if remedy.usd_micros is None else f", {dollars(remedy.usd_micros)} in total"
+    return f"{sentence} ({gpu_h:,.1f} GPU-hours{noun}{price})"
 
 
 def _on(slots: Sequence[Slot]) -> str:

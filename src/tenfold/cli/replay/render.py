@@ -15,7 +15,7 @@ from tenfold.model.actions import Action
 from tenfold.model.ids import JobId
 from tenfold.model.units import DAY, SECOND
 from tenfold.report.figures import count, share
-from tenfold.report.reasons.render import render
+from tenfold.report.reasons.render import duration_text, render
 from tenfold.study.replay.bundle import ReplayCheck
 from tenfold.study.replay.diff import Figures, JobDiff, ReplayDiff, Shift
 
@@ -160,23 +160,23 @@ def _moved(by_s: float) -> str:
 def show_story(story: JobHistory) -> None:
     """Print the history of a job, and what blocks it if it still waits."""
     job = story.job
-    team = f" of team `{job.team}`" if job.team else ""
-    waited, ran = hours(story.waited_ms / SECOND), hours(story.ran_ms / SECOND)
+    team = f" (team `{job.team}`)" if job.team else ""
+    waited, ran = duration_text(story.waited_ms), duration_text(story.ran_ms)
     rows = [
         [
-            hours((stage.at_ms - job.submitted_ms) / SECOND),
+            duration_text(stage.at_ms - job.submitted_ms),
             EVENTS.get(stage.code, stage.code),
             render(stage.why),
         ]
         for stage in story.stages
     ]
     show(
-        f"`{job.id}`{team}: {story.state}, waited {waited}, ran {ran}",
+        f"`{job.id}`{team}: {EVENTS.get(story.state, story.state)}; waited {waited}, ran {ran}",
         "",
-        table("", [">time", "event", "reason"], rows),
+        table("", [">elapsed", "event", "reason"], rows),
     )
     if story.obstacle is not None:
-        show("", f"at the end of the recording: {render(story.obstacle.reason)}")
+        show("", f"reason at the end of the recording: {render(story.obstacle.reason)}")
 
 
 def shadow_json(shadow: Shadowed) -> dict[str, object]:

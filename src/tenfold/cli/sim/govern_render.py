@@ -20,6 +20,9 @@ BY_TEAM: dict[str, Callable[[TeamFigures], str]] = {
     "Wait, P90": lambda result: hours(result.wait_s_p90),
     "Entitlement received": lambda result: f"{result.served:.0%}",
 }
+NO_QUOTAS = "no-quotas"
+"""Code of the error of a run without quotas."""
+ABOVE_QUOTA = "GPU-hours above quota"
 REFUSED = "Jobs rejected (not counted in waits or entitlement)"
 
 
@@ -29,7 +32,7 @@ def show_governance(answer: GovernanceComparison) -> None:
     if runs:
         show(Text(_title(answer), style="bold"))
         show(*(f"  {shared.name}: {shared.description}" for shared in runs))
-        show("", table("", *_whole(runs)))
+        show("", table("", *_whole(runs, has_quotas=_has_quotas(answer))))
         for title, (columns, rows) in _by_team(runs).items():
             show("", Text(title, style="bold"), table("", columns, rows))
         if answer.borrowing is not None:
@@ -43,8 +46,9 @@ def governance_page(answer: GovernanceComparison) -> str:
     runs = [shared for shared in answer.runs if shared.whole is not None]
     sections: list[Section] = []
     if runs:
+        whole = _whole(runs, has_quotas=_has_quotas(answer))
         description = [f"`{shared.name}`: {shared.description}." for shared in runs]
-        sections.append(Section("Side by side", list_html(description) + _html(_whole(runs))))
+        sections.append(Section("Side by side", list_html(description) + _html(whole)))
         sections += [Section(title, _html(shown)) for title, shown in _by_team(runs).items()]
     if answer.borrowing is not None:
         sections.append(Section("Borrowing", prose_html(gain_text(answer.borrowing))))
@@ -52,7 +56,7 @@ def governance_page(answer: GovernanceComparison) -> str:
         sections.append(Section("Failed runs", list_html(failed)))
     if answer.notes:
         sections.append(Section("Notes", list_html(answer.notes)))
-    return page("Governance what-if", sections, lead=f"{_title(answer)}.", foot=FOOT)
+    return page("Quota policy compared with other policies", sections, lead=f"{_title(answer)}.", foot=FOOT)
 
 
 def gain_text(gain: BorrowingGain) -> str:
@@ -78,8 +82,15 @@ def _title(answer: GovernanceComparison) -> str:
     return f"{count(jobs, 'job')}; entitlements from `{Path(answer.policy).name}`"
 
 
-def _whole(runs: Sequence[SharedRun]) -> Table:
+def _has_quotas(answer: GovernanceComparison) -> bool:
+    """Return whether any team has a quota: without one, nothing is above it."""
+    return all(shared.error is None or shared.error.code != NO_QUOTAS for shared in answer.runs)
+
+
+def _whole(runs: Sequence[SharedRun], *, has_quotas: bool) -> Table:
     figures = [_figures(shared.whole) for shared in runs if shared.whole is not None]
+    if not has_quotas:
+        figures = [{**each, ABOVE_QUOTA: "-"} for each in figures]
     rows = [[name, *(each[name] for each in figures)] for name in figures[0]]
     rows = [
         row for row in rows if row[0] != "jobs unfinished" or any(cell != "0" for cell in row[1:])
@@ -100,7 +111,7 @@ def _figures(result: FleetFigures) -> dict[str, str]:
         "GPUs allocated": f"{result.gpu_utilization:.1%}",
         "GPUs allocated while jobs wait": f"{result.allocated_waiting:.1%}",
         "makespan": hours(result.makespan_s),
-        "GPU-hours borrowed": f"{result.beyond_quota_gpu_hours:,.0f}",
+        ABOVE_QUOTA: f"{result.beyond_quota_gpu_hours:,.0f}",
         "preemptions": f"{result.preemptions:,}",
         "GPU-hours lost": f"{result.gpu_hours_lost:,.0f}",
         "jobs finished": f"{result.finished:,}",

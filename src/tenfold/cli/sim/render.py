@@ -56,12 +56,12 @@ def figures(
     rows = [
         ("mean job completion time", hours(summary.avg_jct_s)),
         ("median job completion time", hours(summary.p50_jct_s)),
-        ("p99 job completion time", hours(summary.p99_jct_s)),
+        ("P99 job completion time", hours(summary.p99_jct_s)),
         ("mean wait", hours(summary.avg_wait_s)),
         ("makespan", hours(summary.makespan_s)),
         ("GPUs allocated", share(summary.gpu_utilization)),
         ("GPU-hours allocated", f"{summary.gpu_hours:,.0f}"),
-        ("GPU-hours wasted", f"{summary.gpu_hours_lost:,.0f}"),
+        ("GPU-hours lost", f"{summary.gpu_hours_lost:,.0f}"),
         ("preemptions", f"{summary.preemptions:,}"),
         ("runs lost to node failures", f"{summary.failures:,}"),
         ("fairness across teams (Jain)", f"{summary.jain:.2f}"),
@@ -141,7 +141,11 @@ def show_fill(result: FillResult) -> None:
 
 def hours(seconds: float) -> str:
     """Return a duration in the unit that people would use."""
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:,.1f} {unit}"
-    return f"{seconds:,.1f} s"
+    if seconds >= 2 * 86_400:
+        return f"{seconds / 86_400:,.1f} d"
+    if round(seconds / 60) >= 60:
+        return f"{seconds / 3_600:,.1f} h"
+    value, unit = (seconds / 60, "min") if seconds >= 120 else (seconds, "s")
+    if 0 < value < 0.05:
+        return f"<0.1 {unit}"
+    return f"{value:.0f} {unit}" if value >= 9.95 or value == 0 else f"{value:.1f} {unit}"

@@ -61,7 +61,7 @@ WAITING = {
     ),
     "promised": Template(
         "[{nodes:#node} reserved for it; {busy} still busy"
-        "|reserved start within {in_ms:ms} on {on:nodes}]",
+        "|reserved for it: starts within {in_ms:ms} on {on:nodes}]",
         plain="nodes are reserved for it",
         shown="start-reserved",
     ),

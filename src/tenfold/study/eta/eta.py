@@ -79,10 +79,11 @@ def not_before(found: Eta, bound_ms: Millis | None) -> Eta:
 
 def eta_of(
     fleet: Fleet, job_id: JobId, now_ms: Millis, decider_of: Callable[[], Decider], *, seed: int = 0
-) -> Eta:
+) -> Eta | None:
     """Return when a pending job will start, from the current state alone.
 
-    `decider_of` makes a fresh decider for each simulation.
+    `decider_of` makes a fresh decider for each simulation. None if the job started in none of
+    them and has no reserved start: how long the simulations ran says nothing about the job.
     """
     assert job_id in fleet.pending, f"job `{job_id}` is not pending"
     run_times = RunTimeModel(fleet, now_ms)
@@ -93,6 +94,8 @@ def eta_of(
     # A simulation that was cut off says only that the wait is longer, not by how much.
     times = sorted(each.at_ms if each.started else 2 * each.at_ms - now_ms for each in runs)
     missed = sum(not each.started for each in runs)
+    if missed == RUNS and job_id not in fleet.reservations:
+        return None
     known = len(fleet.history)
     source = (
         "run times of finished jobs" if known else "assumed run times (no job has finished yet)"
@@ -114,7 +117,7 @@ def _capped_by_reservation(view: FleetView, job_id: JobId, now_ms: Millis, found
         found,
         p50_ms=min(found.p50_ms, reservation.start_ms),
         p90_ms=reservation.start_ms,
-        basis=f"P90 is its reserved start; P50 from {found.basis}",
+        basis=f"P90 from its reservation; P50 from {found.basis}",
     )
 
 

@@ -109,7 +109,7 @@ def analyse(
         layers=tuple(
             _layer_row(one, question.most) for one in evaluated if not one.constraint.needs
         ),
-        unknown=_missing(constraints, layers),
+        unknown=_missing(constraints, layers, evaluated=[*constraints, *over]),
         curves=tuple(
             _curve(one.constraint, question.most) for one in evaluated if not one.constraint.needs
         ),
@@ -138,7 +138,7 @@ def _over_today(constraints: Sequence[Constraint], most: float) -> list[Constrai
 
 def _over(constraint: Constraint) -> str:
     symptom = constraint.symptom(1.0)
-    return f"over its limit today, whichever axis grows: {constraint.label} ({symptom})"
+    return f"already over its limit: {constraint.label} ({symptom})"
 
 
 def _bottlenecks(state: State, constraint_set: ConstraintSet) -> tuple[list[Row], float | None]:
@@ -299,16 +299,18 @@ def _layer_row(one: Evaluated, most: float) -> Row:
     )
 
 
-def _missing(constraints: Sequence[Constraint], layers: Sequence[Layer]) -> tuple[Missing, ...]:
+def _missing(
+    constraints: Sequence[Constraint], layers: Sequence[Layer], evaluated: Sequence[Constraint]
+) -> tuple[Missing, ...]:
     here = [
         Missing(layer=one.layer, resource=one.resource, title=one.of.label(""), needs=one.needs)
         for one in constraints
     ]
-    evaluated = {constraint.layer for constraint in constraints}
+    listed = {constraint.layer for constraint in evaluated}
     beyond = [
         Missing(layer=one.name, resource="", title=one.label(""), needs="")
         for one in layers
-        if one.always_listed and one.name not in evaluated
+        if one.always_listed and one.name not in listed
     ]
     return (*(one for one in here if one.needs), *beyond)
 
@@ -335,9 +337,12 @@ def rounded(value: float | None) -> float | None:
 def _sentence(first: Row | None, question: GrowQuestion, evaluated: Sequence[Evaluated]) -> str:
     axis = AXIS_WORDS[question.axis]
     if first is None:
-        assumed_only = any((one.broken.k or inf) <= question.most for one in evaluated)
-        which = "only limits based on assumed values are" if assumed_only else "no limit checked is"
-        return f"up to {question.most:g}x {axis}, {which} exceeded"
+        k, label = next(((one.broken.k, one.constraint.label) for one in evaluated), (None, ""))
+        if k is None or k > question.most:
+            return f"OK up to {question.most:g}x {axis} (for the limits checked)"
+        if k <= 1:
+            return f"over its limit today, based on assumed values: {label}"
+        return f"first to break, based on assumed values: {label}, at {k:.2f}x {axis}"
     if first.k is not None and first.k <= 1:
         return f"over its limit today: {first.label} (OK only up to {first.k:.2f}x today's load)"
     return f"first to break: {first.label}, at {first.k:.2f}x {axis}"

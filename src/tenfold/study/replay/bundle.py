@@ -211,6 +211,14 @@ def explain_job(bundle: Bundle, job_id: str) -> JobHistory:
     """Return the history of a job in a bundle."""
     fleet_in(bundle)
     history = explain(bundle.lines, JobId(job_id), decider_of(bundle), bundle.base())
+    if history is None and bundle.base() is not None:
+        raise InputError(
+            "unknown-job",
+            f"job `{job_id}` is not in `{bundle.file}`, whose older events were compacted",
+            "older events are in the bundles named above: "
+            f"`tenfold replay BUNDLE --explain {job_id}`",
+            file=bundle.file,
+        )
     if history is None:
         raise InputError(
             "unknown-job",

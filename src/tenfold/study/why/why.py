@@ -163,7 +163,7 @@ def eta_for(
     if answer.state != "waits" or answer.job_id not in fleet.pending:
         return None
     found, bound_ms = eta_of(fleet, answer.job_id, now_ms, decider_of), answer.not_before_ms
-    if bound_ms is None or found.p50_ms >= bound_ms:
+    if found is None or bound_ms is None or found.p50_ms >= bound_ms:
         return found
     # A simulation that was cut off may not have reached the end of a window.
     return replace(found, p50_ms=bound_ms, p90_ms=max(found.p90_ms, bound_ms))

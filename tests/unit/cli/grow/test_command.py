@@ -164,3 +164,57 @@ def test_layers_that_stand_everything_are_one_line(run, fleet: Path):
     _, out, _ = run("grow", fleet, "--axis", "data", "--to", "1.1")
     assert "OK at every factor checked: " in out
     assert "(details: `--html`)" in out
+
+
+RACK = """
+name = "rack"
+
+[[pool]]
+name = "h100"
+accelerator = "H100"
+nodes = 4
+gpus_per_node = 8
+"""
+
+
+def test_a_break_based_on_assumed_values_is_named_and_not_called_met(run, tmp_path: Path):
+    rack = tmp_path / "rack.toml"
+    rack.write_text(RACK)
+    status, out, _ = run("grow", rack, "--axis", "nodes", "--require", "3x")
+    assert status == 0
+    ports = "Switch ports, fabric main-fabric"
+    assert out.splitlines()[1] == (
+        f"first to break, based on assumed values: {ports}, at 2.00x nodes"
+    )
+    assert out.splitlines()[-1] == (
+        f"required 3x: met, except for assumed limits: {ports} breaks at 2.00x "
+        "(`--count-assumed` counts them)"
+    )
+    status, out, _ = run("grow", rack, "--axis", "nodes", "--require", "3x", "--count-assumed")
+    assert (status, out.splitlines()[-1]) == (1, "required 3x: not met")
+
+
+def test_a_layer_that_is_over_its_limit_today_is_not_called_not_applicable(run, tmp_path: Path):
+    """Jobs that request 150% of the GPU time, along an axis that adds nodes with them."""
+    rack, jobs = tmp_path / "rack.toml", tmp_path / "jobs.csv"
+    rack.write_text(RACK)
+    rows = "".join(f"j{n},{n * 3600},32,5400\n" for n in range(50))
+    jobs.write_text(f"job_id,submit_s,gpus,duration_s\n{rows}")
+    _, out, _ = run("grow", rack, "--jobs", jobs, "--axis", "nodes", "--to", "2")
+    assert "already over its limit: GPU time" in out
+    not_applicable = [line for line in out.splitlines() if line.startswith("not applicable: ")]
+    assert not any("GPU time" in line for line in not_applicable)
+
+
+def test_a_layer_of_which_one_part_is_unknown_names_the_part(run, tmp_path: Path):
+    two = tmp_path / "two.toml"
+    sites = '[[site]]\nname = "a"\npower_kw = 100\n[[site]]\nname = "b"\n'
+    pools = "".join(
+        f'[[pool]]\nname = "{site}"\nsite = "{site}"\naccelerator = "H100"\n'
+        "nodes = 4\ngpus_per_node = 8\npower_kw_per_node = 10\n"
+        for site in "ab"
+    )
+    two.write_text(f'name = "two"\n{sites}{pools}')
+    _, out, _ = run("grow", two, "--axis", "nodes")
+    assert "Site power, site" in out
+    assert "unknown: Site power, site b (needs `power_kw` for site `b`)" in out

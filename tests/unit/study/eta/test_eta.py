@@ -18,6 +18,7 @@ from tenfold.model.events import (
     JobEnded,
     JobStarted,
     JobSubmitted,
+    NodeCordoned,
     NodeJoined,
 )
 from tenfold.model.ids import JobId
@@ -70,7 +71,7 @@ class Asking:
         self.wait_log = WaitLog()
         self.left = at_cycle
         self.asked_ms = 0
-        self.answers: list[Eta] = []
+        self.answers: list[Eta | None] = []
 
     def cycle(self, fleet: Fleet, now_ms: Millis, decider: Decider, decision: Decision) -> None:
         self.wait_log.cycle(fleet, now_ms, decider, decision)
@@ -135,6 +136,8 @@ def test_an_answer_lies_ahead_and_says_what_it_rests_on():
     request = SimRequest(nodes=nodes(2), jobs=busy_jobs(1_000), policy=Policy(name="fifo"))
     simulate(request, witnesses=[asking])
     by_book, by_state, again = asking.answers
+    assert by_book is not None
+    assert by_state is not None
     for answer in (by_book, by_state):
         assert asking.asked_ms <= answer.p50_ms <= answer.p90_ms
     assert "started by P50 and" in by_book.basis
@@ -184,6 +187,15 @@ def test_too_few_waits_say_nothing_and_the_basis_admits_it():
     assert not answer.calibrated
 
 
+def test_a_job_that_no_simulation_starts_has_no_expected_start():
+    fleet = Fleet()
+    fleet.apply_all([NodeJoined(Millis(0), node) for node in nodes(1)])
+    fleet.apply(NodeCordoned(Millis(0), next(iter(fleet.nodes))))
+    job = Job(id=JobId("a"), shape=shape_of(1), submitted_ms=Millis(0))
+    fleet.apply(JobSubmitted(Millis(0), job))
+    assert eta_of(fleet, job.id, Millis(MINUTE), lambda: placing_decider(Policy())) is None
+
+
 def test_a_promise_bounds_the_answer():
     fleet, wait_log = Fleet(), WaitLog()
     fleet.apply_all([NodeJoined(Millis(0), node) for node in nodes(1)])
@@ -193,7 +205,7 @@ def test_a_promise_bounds_the_answer():
     fleet.apply(ActionOrdered(Millis(0), ReserveStart(job.id, slots, promised, Millis(0))))
     answer = eta(fleet, job, Millis(MINUTE), wait_log)
     assert answer.p90_ms == promised
-    assert answer.basis.startswith("P90 is its reserved start")
+    assert answer.basis.startswith("P90 from its reservation")
 
 
 def test_a_job_that_was_taken_back_is_let_go():

@@ -183,12 +183,25 @@ def test_the_command_shows_ways_teams_and_borrowing(
         "1 job",
     ):
         assert part in out
-    assert "Governance what-if" in page.read_text()
+    assert "Quota policy compared with other policies" in page.read_text()
     assert main([*words, "--workers", "1", "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert list(answer) == ["policy", "ways", "borrowing", "notes"]
     assert main([*words, "--policy", "fifo"]) == 2
     assert "has no teams" in capsys.readouterr().err
+
+
+def test_without_quotas_no_gpu_hours_are_above_a_quota(
+    files: SimFiles, capsys: pytest.CaptureFixture[str]
+):
+    words = ["sim", "govern", "--fleet", str(files.fleet), "--jobs", str(files.jobs)]
+    assert main([*words, "--workers", "1"]) == 0
+    held = [line for line in capsys.readouterr().out.splitlines() if "above quota" in line]
+    assert "-" not in held[0].split()
+    files.fleet.write_text(FLEET.replace("quota_gpus = { H100 = 8 }", ""))
+    assert main([*words, "--workers", "1"]) == 1
+    held = [line for line in capsys.readouterr().out.splitlines() if "above quota" in line]
+    assert held[0].split()[-4:] == ["-"] * 4
 
 
 def test_a_record_is_governed_by_the_teams_of_a_fleet_or_of_its_own_policy(files: SimFiles):

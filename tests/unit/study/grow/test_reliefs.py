@@ -51,7 +51,10 @@ def test_waits_break_where_the_work_outgrows_the_nodes():
 def test_waits_of_runs_that_were_not_compared_raise_no_alarm():
     answer = analyse(busy(), replace(QUESTION, count_assumed=False))
     assert answer.first is None
-    assert answer.sentence == "up to 3x jobs, only limits based on assumed values are exceeded"
+    k = queue(answer).k
+    assert answer.sentence == (
+        f"first to break, based on assumed values: Queue wait, at {k:.2f}x jobs"
+    )
     assert queue(answer).grade == "assumed"
     assert any(said.startswith("assumed for Queue wait") for said in answer.assumptions)
 

@@ -65,7 +65,7 @@ def test_a_promise_that_nothing_keeps_is_broken_today_whatever_grows():
     answer = analyse(made.given(made.fleet(), grow), GrowQuestion(axis="traffic"))
     assert answer.first is None
     assert answer.assumptions == (
-        "over its limit today, whichever axis grows: Serving, service chat "
+        "already over its limit: Serving, service chat "
         "(no replica on pool train meets the latency targets of chat)",
     )
 

@@ -205,7 +205,7 @@ def test_power_that_comes_after_the_site_is_full_was_ordered_too_late():
     assert late.utilisation(9.0) == late.utilisation(1.0)
     answer = analyse(paced(52), GrowQuestion(axis="nodes"))
     assert (
-        "over its limit today, whichever axis grows: Lead time, site-power (ordered today, it "
+        "already over its limit: Lead time, site power (ordered today, it "
         "arrives in 52 weeks, at 3.98x demand; Site power breaks at 2.50x)"
     ) in answer.assumptions
     assert answer.first is not None

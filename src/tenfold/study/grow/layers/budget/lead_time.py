@@ -26,6 +26,10 @@ class LeadTimeLayer(DerivedLayer):
     needs = "`[pace]` and `[[lead_time]]` in the grow file"
     fixed_by = "an earlier order"
 
+    def label(self, resource: str) -> str:
+        """Return the layer and the item to order in words; items are named by ids in files."""
+        return super().label(resource.replace("-", " "))
+
     def constraints(self, state: State, others: Sequence[Constraint]) -> Iterable[Constraint]:
         """Return one constraint for each item with a lead time that fixes one of those given."""
         times, pace = state.grow.lead_times, state.grow.pace
