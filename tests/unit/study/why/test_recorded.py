@@ -88,7 +88,7 @@ def test_a_job_that_is_over_is_told_what_became_of_it(
     run: Path, capsys: pytest.CaptureFixture[str]
 ):
     text = said(capsys, "why", "wide", "--bundle", str(run))
-    assert "`wide` of team `language`: ended" in text
+    assert "`wide` (team `language`): ended" in text
     text = said(capsys, "why", "vast", "--bundle", str(run))
     assert "`vast` of team `language`: refused" in text
 
