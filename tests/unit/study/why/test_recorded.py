@@ -90,7 +90,7 @@ def test_a_job_that_is_over_is_told_what_became_of_it(
     text = said(capsys, "why", "wide", "--bundle", str(run))
     assert "`wide` (team `language`): ended" in text
     text = said(capsys, "why", "vast", "--bundle", str(run))
-    assert "`vast` of team `language`: refused" in text
+    assert "`vast` (team `language`): rejected" in text
 
 
 def test_jobs_are_listed_by_state_and_team(run: Path, capsys: pytest.CaptureFixture[str]):
