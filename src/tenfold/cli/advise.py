@@ -113,7 +113,7 @@ def ask_at_prompt(name: str) -> str | bool:
 
 def show_advice(advice: Advice) -> None:
     """Print the steps, then the answers and triggers behind them, then the cost of scaling up."""
-    show(Text(" + ".join(_names(advice)), style="bold"))
+    show(Text(f"recommended: {' + '.join(_names(advice))}", style="bold"))
     show(table("", ["step", "why"], [[step.step, step.sentence] for step in advice.steps]), "")
     show(table("", ["question", "answer", "source"], _answers(advice)), "")
     states = {True: "yes", False: "no", None: "unknown"}
@@ -153,7 +153,7 @@ def _answers(advice: Advice) -> list[list[str]]:
 def _show_upgrade(advice: Advice) -> None:
     upgrade = advice.upgrade
     assert upgrade is not None, "only an upgrade that was found is shown"
-    show("", f"network or GPUs, at {upgrade.gpus:,} GPUs: {upgrade.sentence}")
+    show("", f"at {upgrade.gpus:,} GPUs, {upgrade.sentence}")
     show(table("", ["option", "effect"], [[o.name, o.sentence] for o in upgrade.options]))
     if upgrade.evidence == "assumption":
         share = upgrade.fabric_price.share_of_gpu_hour

@@ -126,7 +126,7 @@ def rules_command(
     from tenfold.files.core.write import write_new_file  # noqa: PLC0415
 
     write_new_file(out, text, force=force)
-    print_note(f"wrote the alarms to {out}")
+    print_note(f"wrote alerting rules to {out}")
 
 
 def _budget(text: str) -> tuple[str, float]:

@@ -125,9 +125,7 @@ def table(title: str, columns: Sequence[str], rows: "Sequence[Sequence[str | Tex
     named = visible_line(title) or None
     # A header without any name would be a blank line.
     has_names = any(column.lstrip(">") for column in columns)
-    grid = Table(
-        title=named, title_justify="left", box=None, pad_edge=False, show_header=has_names
-    )
+    grid = Table(title=named, title_justify="left", box=None, pad_edge=False, show_header=has_names)
     for column in columns:
         right = column.startswith(">")
         grid.add_column(

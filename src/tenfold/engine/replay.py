@@ -232,8 +232,8 @@ def _actions_differ(recorded: Sequence[Action], decided: Sequence[Action]) -> st
         if decision_key(before) != decision_key(now):
             return f"recorded: {describe(before)}; replayed: {describe(now)}"
     if len(recorded) > len(decided):
-        return f"only the record would {describe(recorded[len(decided)])}"
-    return f"only the replay would {describe(decided[len(recorded)])}"
+        return f"only recorded: {describe(recorded[len(decided)])}"
+    return f"only replayed: {describe(decided[len(recorded)])}"
 
 
 def describe(action: Action) -> str:

@@ -94,7 +94,7 @@ def _budget(limits: Thresholds) -> Iterator[Alarm]:
         expr=f"{held} > {quota}",
         lasts="1h",
         severity="warning",
-        summary="team {{ $labels.team }} held more GPUs than its quota over the last week",
+        summary="team {{ $labels.team }} averaged more GPUs than its quota over the last week",
         do="`tenfold fleet idle` and `tenfold job list --team TEAM` show what it holds",
     )
     days = limits.budget_days
@@ -105,7 +105,7 @@ def _budget(limits: Thresholds) -> Iterator[Alarm]:
             expr=f"sum by (team) (increase({which})) / 3600 > {hours:.15g}",
             lasts="15m",
             severity="critical",
-            summary=f"team {{{{ $labels.team }}}} used over {hours:,g} GPU-hours, its budget",
+            summary=f"team {{{{ $labels.team }}}} exceeded its budget of {hours:,g} GPU-hours",
             do=f"the budget covers {days} days; `tenfold job list --team TEAM` shows its jobs",
         )
 
@@ -117,7 +117,7 @@ def _experiments(limits: Thresholds) -> Iterator[Alarm]:
         expr=f"sum(tenfold_idle_gpus) / ({held} > 0) > {limits.idle_share:g}",
         lasts="30m",
         severity="warning",
-        summary="{{ $value | humanizePercentage }} of held GPUs are idle",
+        summary="{{ $value | humanizePercentage }} of allocated GPUs are idle",
         do="`tenfold fleet idle` lists the jobs and what they cost",
     )
     spent = "sum(increase(tenfold_allocated_gpu_seconds_total[6h]))"
@@ -141,7 +141,7 @@ def _deployment(limits: Thresholds) -> Iterator[Alarm]:
         expr=f"histogram_quantile(0.9, {waits}) > {limits.wait_s:.15g}",
         lasts="15m",
         severity="warning",
-        summary="one job in ten waits longer than {{ $value | humanizeDuration }}",
+        summary="P90 queue wait is {{ $value | humanizeDuration }}",
         do="`tenfold job why` explains pending jobs; `tenfold grow` shows what runs out next",
     )
     yield Alarm(
@@ -159,7 +159,7 @@ def _deployment(limits: Thresholds) -> Iterator[Alarm]:
         lasts="10m",
         severity="warning",
         summary="journal writes take {{ $value | humanizeDuration }}, which delays submissions",
-        do="check the disk or the database of the journal",
+        do="check the journal's disk or database",
     )
 
 
@@ -168,7 +168,7 @@ _HELD = Alarm(
     expr="sum(tenfold_held_jobs) > 0",
     lasts="0m",
     severity="critical",
-    summary="{{ $value }} jobs are held because of an internal error while handling them",
+    summary="{{ $value }} jobs are held because of an internal error",
     do="`tenfold job list --state pending` shows them; the server log has the traceback",
 )
 
@@ -179,16 +179,16 @@ def _production(limits: Thresholds) -> Iterator[Alarm]:
         expr="absent(tenfold_loop_up) == 1 or min(tenfold_loop_up) == 0",
         lasts="5m",
         severity="critical",
-        summary="the control plane does not accept jobs",
-        do="`/readyz` shows the cause; running jobs continue",
+        summary="the control plane is not accepting jobs",
+        do="`/readyz` shows the cause; running jobs are not affected",
     )
     yield Alarm(
         name="TenfoldLoopRestarts",
         expr=f"sum(increase(tenfold_loop_starts_total[1h])) > {limits.loop_starts}",
         lasts="0m",
         severity="critical",
-        summary="the scheduling loop restarted {{ $value | humanize }} times in an hour",
-        do="check the server log, and the disk of the journal first",
+        summary="the scheduling loop restarted {{ $value | humanize }} times in the last hour",
+        do="check the journal's disk first, then the server log",
     )
     yield _HELD
     nodes = "sum(tenfold_nodes)"
@@ -200,7 +200,7 @@ def _production(limits: Thresholds) -> Iterator[Alarm]:
         ),
         lasts="5m",
         severity="critical",
-        summary="nodes are down, or cordoned because jobs kept failing there",
+        summary="nodes are down, or were cordoned because jobs kept failing on them",
         do="`tenfold node list` shows them with the cause",
     )
     failed = "sum(increase(tenfold_failure_detection_seconds_count[1h]))"
@@ -209,7 +209,7 @@ def _production(limits: Thresholds) -> Iterator[Alarm]:
         expr=f"{failed} > {limits.failures_per_hour:g}",
         lasts="0m",
         severity="warning",
-        summary="{{ $value | humanize }} attempts failed in an hour",
+        summary="{{ $value | humanize }} attempts failed in the last hour",
         do="`tenfold job list --state failed` lists the jobs",
     )
     again = "sum(increase(tenfold_failure_recovery_seconds_count[6h]))"
@@ -221,6 +221,6 @@ def _production(limits: Thresholds) -> Iterator[Alarm]:
         ),
         lasts="0m",
         severity="warning",
-        summary="failed jobs take {{ $value | humanizeDuration }} to run again",
-        do="too few spares, or a long queue ahead of them: see `tenfold sim failures`",
+        summary="failed jobs take {{ $value | humanizeDuration }} to restart",
+        do="too few spare nodes, or a long queue: see `tenfold sim failures`",
     )

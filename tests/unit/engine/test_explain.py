@@ -89,7 +89,7 @@ def test_a_preempted_job_says_by_whom_and_what_was_saved():
     ]
     assert "preempted under policy `las` for job `short`" in render(told.stages[3].why)
     assert "2h 00m of work saved" in render(told.stages[4].why)
-    assert render(told.stages[7].why).endswith("run 2, with 2h 00m of saved work")
+    assert render(told.stages[7].why).endswith("attempt 2, resuming from 2h 00m of saved work")
     assert told.waited_ms == 60 * SECOND
 
 

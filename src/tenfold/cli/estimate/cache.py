@@ -121,8 +121,7 @@ def show_cache(answer: CacheAnswer) -> None:
         f"{_gib(answer.tier_gib)} and reads {rate_bytes(answer.tier_gb_per_s * 1e9)}",
         "",
         f"hit ratio: {share(answer.hit_ratio)} of tokens (maximum {share(answer.hit_ratio_max)})",
-        f"TTFT: {seconds(answer.ttft_with_tier_s)} instead of {seconds(answer.ttft_s)}, "
-        f"saving {seconds(answer.saved_s)} per request",
+        _ttft(answer),
         _target(answer),
         _fetching(answer),
         "",
@@ -131,9 +130,17 @@ def show_cache(answer: CacheAnswer) -> None:
         [_gib(one.gib), share(one.hit_ratio), seconds(one.saved_s) if one.saved_s else "0 s"]
         for one in answer.sizes
     ]
-    show(table("", [">tier", ">hit ratio", ">saved per request"], rows))
+    show(table("", [">tier size", ">hit ratio", ">saved per request"], rows))
     for note in answer.notes:
         show(Text(f"note: {note}", style="dim"))
+
+
+def _ttft(answer: CacheAnswer) -> str:
+    without = seconds(answer.ttft_s)
+    if not answer.saved_s:
+        return f"TTFT: {without}, with or without the tier"
+    saved = seconds(answer.saved_s)
+    return f"TTFT: {seconds(answer.ttft_with_tier_s)} instead of {without}, saving {saved}"
 
 
 def _gib(gib: float) -> str:

@@ -65,7 +65,7 @@ def show_federated(answer: FederatedAnswer) -> None:
     )
     if answer.round is None:
         for reason in answer.reasons:
-            show(Text(f"no round is possible: {render(reason)} [{reason.code}]", style="bold red"))
+            show(Text(f"no round can complete: {render(reason)} [{reason.code}]", style="bold red"))
     else:
         _show_round(answer, answer.round)
         assert answer.levers is not None, "a round has alternatives"
@@ -95,7 +95,7 @@ def _show_round(answer: FederatedAnswer, found: Round) -> None:
                 ">compute",
                 ">upload",
                 ">total",
-                ">closes",
+                ">finishes last",
             ],
             _sites(answer, found),
         ),
@@ -110,8 +110,8 @@ def _show_round(answer: FederatedAnswer, found: Round) -> None:
     assert sync is not None, "a round has a synchronous counterpart"
     show(
         f"synchronous training instead: {_time(sync.step_s)} per step, "
-        f"{_time(sync.exchange_s)} of it between sites; the same number of steps takes "
-        f"{_time(sync.round_steps_s)} ({sync.slower:,.1f}x the round) and sends "
+        f"{_time(sync.exchange_s)} of it between sites; the same number of steps would take "
+        f"{_time(sync.round_steps_s)} ({sync.slower:,.1f}x as long) and send "
         f"{sync.wan_bytes / 1e6:,.0f} MB"
     )
 
@@ -150,7 +150,7 @@ def _show_levers(found: Levers) -> None:
         "",
         table(
             "alternatives",
-            [">local steps", ">compression", ">round", ">on links", ">steps/day", ">gain"],
+            [">local steps", ">compression", ">round", ">transfers", ">steps/day", ">gain"],
             [_lever(one) for one in found.grid],
         ),
         "",
@@ -159,7 +159,7 @@ def _show_levers(found: Levers) -> None:
     )
     if found.local_steps_for_even is not None:
         steps = found.local_steps_for_even
-        show(f"compute takes as long as communication at {steps:,} local steps")
+        show(f"compute and communication take equally long at {steps:,} local steps")
 
 
 def _helps(does: bool) -> str:

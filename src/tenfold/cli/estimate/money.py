@@ -109,8 +109,8 @@ def show_own(answer: OwnAnswer) -> None:
     verdict = "own" if answer.own else "rent"
     show(
         Text(
-            f"{verdict}: at {answer.busy:.0%} utilisation, an hour of use of {answer.accelerator} "
-            f"costs ${answer.owned_usd_per_hour:,.2f} owned and "
+            f"{verdict}: at {answer.busy:.0%} utilisation, an hour in use of {answer.accelerator} "
+            f"costs ${answer.owned_usd_per_hour:,.2f} owned, "
             f"${answer.rent_usd_per_hour:,.2f} rented",
             style="bold",
         ),

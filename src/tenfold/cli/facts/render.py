@@ -86,7 +86,7 @@ def _(fact: EnergyDefaults) -> str:
 
 @_summary.register
 def _(fact: FailurePreset) -> str:
-    return f"{fact.failures_per_1000_node_days:g} per 1,000 node-days"
+    return f"{fact.failures_per_1000_node_days:g} failures per 1,000 node-days"
 
 
 @_summary.register
@@ -96,7 +96,7 @@ def _(fact: PriceFact) -> str:
 
 @_summary.register
 def _(fact: ModelPreset) -> str:
-    return f"{fact.params_b:g} B, {fact.shape.layers} layers of {fact.shape.hidden}"
+    return f"{fact.params_b:g}B parameters, {fact.shape.layers} layers, width {fact.shape.hidden}"
 
 
 @_summary.register
@@ -118,7 +118,7 @@ def _(fact: EngineProfile) -> str:
 def _(fact: WorkloadMix) -> str:
     whole = sum(size.part for size in fact.sizes)
     mean = sum(size.part * size.gpus for size in fact.sizes) / (whole or 1.0)
-    return f"{count(len(fact.sizes), 'size')}, {mean:.2g} {'GPU' if mean == 1 else 'GPUs'} per job"
+    return f"{count(len(fact.sizes), 'job size')}, mean {mean:.2g} {'GPU' if mean == 1 else 'GPUs'}"
 
 
 def show_fact(fact: Fact) -> Group:
@@ -166,7 +166,7 @@ def _parts(shape: ModelShape) -> list[tuple[str, object]]:
 def show_shape(shape: ModelShape) -> Group:
     """Return a model's shape and derived figures."""
     rows = [[key, str(value)] for key, value in _parts(shape)]
-    rows.append(["parameters", f"{shape.params / 1e9:,.2f} B"])
-    rows.append(["active per token", f"{shape.params_active / 1e9:,.2f} B"])
+    rows.append(["parameters", f"{shape.params / 1e9:,.2f}B"])
+    rows.append(["active per token", f"{shape.params_active / 1e9:,.2f}B"])
     rows.append(["KV cache", f"{shape.kv_bytes_per_token:,} bytes per token at 16 bits"])
     return Group(table("", ["field", "value"], rows))

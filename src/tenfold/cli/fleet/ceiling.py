@@ -101,12 +101,12 @@ def _also_fits(answer: CeilingAnswer) -> list[str]:
     if fits.model_trained_largest:
         lines.append(
             f"largest model that can be trained: {fits.model_trained_largest} "
-            f"({fits.model_trained_params_b:g}B)"
+            f"({fits.model_trained_params_b:,.4g}B)"
         )
     if fits.model_served_by_node_largest:
         lines.append(
             f"largest model that one node can serve: {fits.model_served_by_node_largest} "
-            f"({fits.model_served_by_node_params_b:g}B)"
+            f"({fits.model_served_by_node_params_b:,.4g}B)"
         )
     if fits.replicas is not None:
         lines.append(

@@ -29,6 +29,15 @@ from tenfold.report.figures import (
 )
 
 CELLS_MAX = 8
+RELATIONS = {
+    "same-scale-up": "same scale-up domain",
+    "same-node": "same node",
+    "same-leaf": "same leaf",
+    "other-leaf": "other leaf",
+    "other-pod": "other pod",
+    "other-site": "site",
+}
+"""Where the other GPU is, in words; JSON has the ids."""
 
 
 def fleet_json(fleet: OpenFleet) -> dict[str, object]:
@@ -62,7 +71,10 @@ def show_fleet(fleet: OpenFleet, racks: int) -> None:
     if hidden > 0:
         more = "1 more rack" if hidden == 1 else f"{hidden:,} more racks"
         show(Text(f"... and {more} (show more with --racks)", style="dim"))
-    show("", _paths(fleet), "", _totals_table(totals))
+    paths = _paths(fleet)
+    if paths.row_count:
+        show("", paths)
+    show("", _totals_table(totals))
     show("")
     for pool in fleet.spec.pools:
         if pool.defaulted:
@@ -81,7 +93,7 @@ def _tree(fleet: OpenFleet, totals: FleetTotals) -> Tree:
         for place, (pool, pool_totals) in enumerate(zip(spec.pools, totals.pools, strict=True)):
             if pool.site != site.id:
                 continue
-            memory = f"{quantity_bytes(pool_totals.memory_bytes)}, " if pool.gpus else ""
+            memory = f"{quantity_bytes(pool_totals.memory_bytes)} GPU memory, " if pool.gpus else ""
             each = f"{pool.gpus_per_node} x {pool.accelerator}" if pool.accelerator else "CPU only"
             branch.add(
                 Text.assemble(
@@ -92,12 +104,13 @@ def _tree(fleet: OpenFleet, totals: FleetTotals) -> Tree:
             )
         for fabric in totals.fabrics:
             if any(one.id == fabric.fabric and one.site == site.id for one in spec.fabrics):
+                # One GPU has nothing to exchange with.
+                rate = fabric.bisection_bytes_per_s
+                bisection = f", bisection {rate_bytes(rate)}" if rate else ""
                 branch.add(
                     Text(
-                        f"fabric {fabric.fabric}: {fabric.kind}, {count(fabric.leaves, 'leaf')}, "
-                        f"bisection {rate_bytes(fabric.bisection_bytes_per_s)}".replace(
-                            "leafs", "leaves"
-                        )
+                        f"fabric {fabric.fabric}: {fabric.kind}, "
+                        f"{count(fabric.leaves, 'leaf').replace('leafs', 'leaves')}{bisection}"
                     )
                 )
         for tier in spec.tiers:
@@ -131,7 +144,7 @@ def _paths(fleet: OpenFleet) -> Table:
     rows = [
         [
             pool.id,
-            f"{path.relation} {path.site}".rstrip(),
+            f"{RELATIONS.get(path.relation, path.relation)} {path.site}".rstrip(),
             rate_bytes(path.bytes_per_s),
             delay_us(path.latency_us),
         ]
@@ -150,6 +163,7 @@ def _totals_table(totals: FleetTotals) -> Table:
             rate_bytes(one.bisection_bytes_per_s),
         ]
         for one in totals.fabrics
+        if one.bisection_bytes_per_s
     ]
     money = [("capacity", totals.usd_micros_per_hour)]
     money.append(("energy", totals.energy_usd_micros_per_hour))
@@ -164,7 +178,7 @@ def _totals_table(totals: FleetTotals) -> Table:
             "GPUs",
             f"{totals.gpus:,} on {count(totals.nodes, 'node')} in {count(totals.racks, 'rack')}",
         ],
-        ["dense 16-bit", pflops(totals.pflops)],
+        ["16-bit, dense", pflops(totals.pflops)],
         ["GPU memory", quantity_bytes(totals.memory_bytes)],
         *bisection,
         ["power", f"{power_kw(totals.power_kw)}, {power_kw(totals.facility_kw)} with PUE"],
@@ -229,14 +243,11 @@ def domains_table(rows: Sequence[Blast], most: int) -> Group:
         ">GPUs",
         ">share",
         ">PFLOP/s",
-        ">max job",
+        ">max job GPUs",
         "also lost",
     ]
     grid = table("", columns, lines)
     hidden = sum(number - most for number in printed.values() if number > most)
-    note = (
-        Text(f"... {count(hidden, 'row')} not shown (see --most)", style="dim")
-        if hidden
-        else Text("")
-    )
-    return Group(grid, note)
+    if not hidden:
+        return Group(grid)
+    return Group(grid, Text(f"... {count(hidden, 'row')} not shown (see --most)", style="dim"))

@@ -111,7 +111,9 @@ def show_waiting(found: Why, *, has_forecast: bool = False) -> None:
         show(f"earliest start: in {duration_text(found.not_before_ms - found.at_ms)}")
     if found.eta is not None:
         half, most = found.eta.p50_ms - found.at_ms, found.eta.p90_ms - found.at_ms
-        bounds = f"in about {duration_text(half)} (P50), within {duration_text(most)} (P90)"
+        bounds = f"within {duration_text(most)} (P90)"
+        if duration_text(half) != duration_text(most):
+            bounds = f"in about {duration_text(half)} (P50), {bounds}"
         show(f"expected start: {bounds}", f"forecast: {found.eta.basis}")
     elif has_forecast and found.state == "waits":
         show("expected start: unknown (it started in none of the simulations)")

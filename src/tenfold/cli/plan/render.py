@@ -11,10 +11,12 @@ from tenfold.model.reason import Misfit
 from tenfold.report.charts.axes import short
 from tenfold.report.charts.terminal import bars, scaling_chart
 from tenfold.report.pages.plan.words import part_name, seconds
-from tenfold.report.reasons.render import render
+from tenfold.report.reasons.render import duration_text, render
 from tenfold.study.plan.train import TrainPlanResult
 
 PLANS_SHOWN = 6
+PRICES = {"fleet": "at the fleet's price", "on-demand": "on demand", "spot": "on spot"}
+"""Prices in words that follow a cost."""
 
 
 def show_misfit(answer: Misfit, as_json: bool) -> None:
@@ -53,7 +55,16 @@ def show_train(planned: TrainPlanResult) -> None:
         "",
     )
     rows = [_train_row(place, one, planned) for place, one in enumerate(answer.plans[:PLANS_SHOWN])]
-    columns = ["", "layout", ">step s", ">80% interval", ">tok/s/GPU", ">MFU", ">GiB", ">$/step"]
+    columns = [
+        "",
+        "layout",
+        ">step s",
+        ">80% interval",
+        ">tok/s/GPU",
+        ">MFU",
+        ">GiB/GPU",
+        ">$/step",
+    ]
     show(table("", columns, rows), "")
     parts = {part_name(name): part for name, part in best.breakdown_s.items()}
     show(bars(parts, seconds), "")
@@ -109,19 +120,21 @@ def _degrees(tp: int, pp: int, dp: int, cp: int) -> str:
 
 
 def _show_run(planned: TrainPlanResult, best: Outcome) -> None:
-    minutes = best.checkpoint_interval_s / 60
-    line = (
+    show(
         f"{best.failures_per_day:.2g} failures per day; with a checkpoint every "
-        f"{minutes:,.0f} minutes, {best.effective_share:.1%} of the time goes to training"
+        f"{duration_text(1_000 * best.checkpoint_interval_s)}, {best.effective_share:.1%} of the "
+        "time goes to training"
     )
     if best.run is not None:
-        line += f"; {short(best.run.tokens)} tokens take {best.run.days:,.1f} days"
-        line += f", ${best.run.usd:,.0f}" if best.run.usd else ""
-        line += f", {best.run.kwh / 1000:,.0f} MWh"
-        line += f" and {best.run.co2e_kg / 1000:,.0f} t CO2e"
-    show(line)
+        cost = f", cost ${best.run.usd:,.0f}" if best.run.usd else ""
+        show(
+            f"{short(best.run.tokens)} tokens take {best.run.days:,.1f} days{cost} and use "
+            f"{best.run.kwh / 1000:,.0f} MWh ({best.run.co2e_kg / 1000:,.0f} t CO2e)"
+        )
     digits = 0 if best.run else 2
-    costs = ", ".join(f"{kind} ${usd:,.{digits}f}" for kind, usd in planned.usd_by_kind.items())
+    costs = ", ".join(
+        f"${usd:,.{digits}f} {PRICES.get(kind, kind)}" for kind, usd in planned.usd_by_kind.items()
+    )
     show(f"cost of {'the run' if best.run else 'a step'}: {costs or 'no price known'}", "")
 
 
@@ -152,12 +165,12 @@ def show_serve(demand: ServiceDemand, answer: ServeAnswer, notes: Sequence[str] 
         "precision",
         "replicas",
         ">GPUs",
-        ">QPS each",
+        ">QPS/replica",
         ">TTFT",
         ">TPOT",
-        ">GiB",
+        ">GiB/GPU",
         ">cold start",
-        ">$/M tok",
+        ">$/M tokens",
     ]
     show(table("", columns, rows), "")
     for reason in answer.why:

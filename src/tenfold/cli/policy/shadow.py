@@ -81,10 +81,10 @@ def _show(now: ShadowEntry, found: Sequence[ShadowEntry]) -> None:
         rate = f"agrees in {share(agreed)} of {count(now.cycles, 'cycle')}"
         rate += f", differs in {now.cycles_differing:,}"
     show(
-        f"shadow `{now.policy.name}` against live `{now.live}`: {rate}",
+        f"shadow policy `{now.policy.name}`, live policy `{now.live}`: {rate}",
         f"would have started {count(now.would_start, 'job')} sooner "
         f"and stopped {count(now.would_stop, 'job')}",
-        f"up to {_when(now)}, event {now.seq:,}",
+        f"compared up to {_when(now)} (event {now.seq:,})",
     )
     if now.passed_over:
         show(f"{count(now.passed_over, 'event')} skipped: the shadow had fallen behind")

@@ -57,12 +57,12 @@ def show_verified(record: str, check: ReplayCheck) -> None:
         return
     seen = found.seen
     show(
-        f"{record}: cycle {found.cycle:,} at {_moment(found.at_ms)} differs",
+        f"{record}: the replay differs in cycle {found.cycle:,}, at {_moment(found.at_ms)}",
         found.sentence,
         f"state: {seen.pending:,} waiting, {seen.ordered:,} starting, {seen.running:,} running, "
         f"{seen.gpus_free:,} GPUs free, {count(seen.nodes_up, 'node')} up",
         f"recorded: {_actions(found.recorded)}",
-        f"now: {_actions(found.decided)}",
+        f"replayed: {_actions(found.decided)}",
     )
 
 
@@ -204,20 +204,20 @@ def show_shadow(shadow: Shadowed) -> None:
     )
     for found in shadow.differences[:SHOWN]:
         parts = [
-            _named("would start", found.started),
-            _named("would keep waiting", found.held_back),
-            _named("would start on other nodes", found.elsewhere),
-            _named("would stop", found.stopped),
-            _named("would keep running", found.spared),
-            _named("would decide differently about rejecting", found.refused),
+            _named("would start {}", found.started),
+            _named("would keep {} waiting", found.held_back),
+            _named("would start {} on other nodes", found.elsewhere),
+            _named("would stop {}", found.stopped),
+            _named("would not stop {}", found.spared),
+            _named("would not agree on rejecting {}", found.refused),
         ]
         show(f"  {hours(found.at_ms / SECOND)}: {', '.join(part for part in parts if part)}")
     if shadow.failure:
         show(f"the shadow policy failed and was stopped: {shadow.failure}")
 
 
-def _named(verb: str, jobs: Sequence[JobId]) -> str:
+def _named(text: str, jobs: Sequence[JobId]) -> str:
     if not jobs:
         return ""
     more = f" and {len(jobs) - SHOWN:,} more" if len(jobs) > SHOWN else ""
-    return f"{verb} {', '.join(f'`{job}`' for job in jobs[:SHOWN])}{more}"
+    return text.format(", ".join(f"`{job}`" for job in jobs[:SHOWN]) + more)

@@ -59,7 +59,9 @@ def show_comparison(comparison: Comparison) -> None:
     """Print the policies side by side, the scorecard, and what failed."""
     for (fleet, jobs), rows in _groups(comparison.rows).items():
         columns, cells = _table(rows)
-        show("", Text(_title(rows, comparison), style="bold"), table("", columns, cells))
+        if (fleet, jobs) != (comparison.rows[0].fleet, comparison.rows[0].jobs):
+            show("")
+        show(Text(_title(rows, comparison), style="bold"), table("", columns, cells))
         scores = [one for one in comparison.scorecard if (one.fleet, one.jobs) == (fleet, jobs)]
         if scores:
             show("", _scores_title(comparison.baseline), table("", *_scores(scores)))

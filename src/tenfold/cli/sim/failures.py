@@ -93,8 +93,8 @@ def show_failures(result: SparesReport) -> None:
 def _setup_line(result: SparesReport) -> str:
     runs = "1 run" if result.seeds == 1 else f"{result.seeds} runs"
     return (
-        f"{count(result.nodes, 'node')}, {result.gpus:,} GPUs, failures `{result.failures}`, "
-        f"{runs} of {result.days:g} days"
+        f"{count(result.nodes, 'node')}, {count(result.gpus, 'GPU')}, "
+        f"failures `{result.failures}`, {runs} of {result.days:g} days"
     )
 
 
@@ -102,8 +102,8 @@ def _headline(result: SparesReport) -> str:
     low, high = result.interruptions_low, result.interruptions_high
     return (
         f"{result.faults_per_day:.3g} faults per day; a job on the whole fleet is interrupted "
-        f"{result.interruptions:,.0f} times in {result.days:g} days (3 sigma: {low:,.0f} to "
-        f"{high:,.0f})"
+        f"{count(round(result.interruptions), 'time')} in {result.days:g} days "
+        f"(3 sigma: {low:,.0f} to {high:,.0f})"
     )
 
 
@@ -111,7 +111,7 @@ Table = tuple[str, list[str], list[list[str]]]
 
 
 def _down_table(result: SparesReport) -> Table:
-    kept = f"spares to keep {result.gpus_kept:,} GPUs up"
+    kept = f"spares to keep {count(result.gpus_kept, 'GPU')} up"
     rows = [
         _row("nodes down at once", result.down),
         _row("  if failures were independent", result.poisson),
@@ -131,11 +131,11 @@ def _pool_table(result: SparesReport) -> Table:
         "pool",
         ">nodes",
         ">down P50",
-        ">P90",
-        ">P99",
+        ">down P90",
+        ">down P99",
         ">spares P90",
-        ">P99",
-        ">independent P99",
+        ">spares P99",
+        ">if independent",
     ]
     rows = [
         [
@@ -158,7 +158,7 @@ def _job_table(result: SparesReport) -> Table:
         [f"{one.gpus:,}", f"{one.nodes:,}", _duration(one.mttf_h), share(one.day_undisturbed)]
         for one in result.jobs
     ]
-    return "", [">job GPUs", ">nodes", ">MTTF", ">no failure in a day"], rows
+    return "", [">job GPUs", ">nodes", ">MTTF", ">24 h without failure"], rows
 
 
 def _duration(hours: float) -> str:

@@ -91,7 +91,7 @@ def generate_command(
     teams = f" from {count(summary.teams, 'team')}" if summary.teams > 1 else ""
     show(
         f"{count(summary.jobs, 'job')}{teams} over {days:g} {unit}, {summary.gpu_hours:,.0f} "
-        f"GPU-hours ({share(summary.load)} of {summary.gpus:,} GPUs), written to {out}"
+        f"GPU-hours ({share(summary.load)} of {count(summary.gpus, 'GPU')}), written to {out}"
     )
 
 

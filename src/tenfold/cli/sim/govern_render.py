@@ -37,8 +37,8 @@ def show_governance(answer: GovernanceComparison) -> None:
             show("", Text(title, style="bold"), table("", columns, rows))
         if answer.borrowing is not None:
             show("", gain_text(answer.borrowing))
-    for why in _failures(answer):
-        show(why)
+    if failed := _failures(answer):
+        show("", *failed)
 
 
 def governance_page(answer: GovernanceComparison) -> str:
@@ -56,7 +56,9 @@ def governance_page(answer: GovernanceComparison) -> str:
         sections.append(Section("Failed runs", list_html(failed)))
     if answer.notes:
         sections.append(Section("Notes", list_html(answer.notes)))
-    return page("Quota policy compared with other policies", sections, lead=f"{_title(answer)}.", foot=FOOT)
+    return page(
+        "Quota policy compared with other policies", sections, lead=f"{_title(answer)}.", foot=FOOT
+    )
 
 
 def gain_text(gain: BorrowingGain) -> str:

@@ -131,11 +131,8 @@ def show_fill(result: FillResult) -> None:
         for at, full in result.gpu_allocated.items()
     ]
     show(
-        table(
-            "GPUs allocated, by GPUs requested (both as share of capacity)",
-            ["requested", ">allocated"],
-            rows,
-        )
+        "GPUs allocated, by GPUs requested (both as share of capacity)",
+        table("", [">requested", ">allocated"], rows),
     )
 
 

@@ -84,7 +84,7 @@ def gantt(card: Card, rows: Sequence[GanttRow], bars: Sequence[GanttBar], x: Axi
     parts += ticks_below(field, x)
     parts.append(text((field.left + field.right) / 2, bottom + 36, x.title, AXIS, "middle"))
     racks = len(dict.fromkeys(row.rack for row in rows))
-    description = f"{len(bars)} runs on {len(rows)} nodes of {racks} racks"
+    description = f"{len(bars)} runs on {len(rows)} nodes in {racks} racks"
     return picture(card, description if bars else "No runs.", parts)
 
 

@@ -60,7 +60,7 @@ def strain_chart(curves: Sequence[LayerCurve], axis: str, breaks: Sequence[Rule]
         limit = Series(name="limit", points=at_limit, dashed=True, dots=False, colour=INK)
         series.append(limit)
     used = Axis(title="utilisation", from_zero=True, most=DRAWN_MOST, label=percent)
-    card = Card(title="Utilisation by layer", subtitle=f"cut at {DRAWN_MOST:.0%}")
+    card = Card(title="Utilisation by layer", subtitle=f"capped at {DRAWN_MOST:.0%}")
     return line_chart(card, series, _factors(axis), used, breaks)
 
 

@@ -70,6 +70,6 @@ def _over_time(title: str, curves: Mapping[str, TimeSeries], y: Axis) -> str:
 
 def times_chart(title: str, subtitle: str, values: Mapping[str, Sequence[float]]) -> str:
     """Return which share of jobs took at most so long, on a scale of logarithms."""
-    x = Axis(title="time, or less", log=True, label=span, ticks=TIME_TICKS)
+    x = Axis(title="at most", log=True, label=span, ticks=TIME_TICKS)
     raised = {name: [max(LEAST_S, one) for one in many] for name, many in values.items()}
     return cdf_chart(Card(title=title, subtitle=subtitle), raised, x)

@@ -72,7 +72,7 @@ def grow_report(grown: GrowPage) -> str:
         Section("All layers, before any fix", _table(grown.layers)),
     ]
     if grown.unknown:
-        said = prose_html("Layers with missing inputs are not ranked, and may break first.")
+        said = prose_html("Layers with missing inputs are not ranked and may break earlier.")
         sections.append(Section("Unknown", said + list_html(grown.unknown)))
     if grown.assumptions:
         sections.append(Section("Assumptions and notes", list_html(grown.assumptions)))

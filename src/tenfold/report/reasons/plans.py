@@ -37,7 +37,7 @@ def _family(code: str, name: str) -> dict[str, Template]:
         f"{code}-slower": Template(
             f"{name}[ (tp {{tp}}[, pp {{pp}}][, cp {{cp}}])| (pp {{pp}}[, cp {{cp}}])| (cp {{cp}})]"
             " is {slower:.0%} slower: "
-            "it spends {seconds:.3g} s per step instead of {best:.3g} s on {part:word}",
+            "it spends {seconds:s} per step instead of {best:s} on {part:word}",
             part=PARTS,
         ),
         f"{code}-does-not-fit": Template(f"{name} does not fit: {OF_MEMORY}"),
@@ -74,7 +74,7 @@ PLANS = {
         f"{{next:#GPU}} deliver less throughput than {{gpus:,}}: {GROWS}", part=PARTS
     ),
     "no-accelerators": Template("the fleet has no accelerators to serve on"),
-    "weights-too-large": Template("{candidates} of {of:#candidate} would not fit in GPU memory"),
+    "weights-too-large": Template("{candidates} of {of:#candidate} do not fit in GPU memory"),
     "no-load": Template("{candidates:#candidate} cannot meet the targets at any load"),
     "not-enough-gpus": Template(
         "[{asked:#GPU} requested, but the fleet has only {alike:,} identical GPUs on one fabric"
@@ -85,16 +85,16 @@ PLANS = {
         "[${usd?:.2f} per million output tokens|no price known], up to {qps:.3g} requests/s each"
     ),
     "ttft-missed": Template(
-        "{candidates:#candidate} would miss the TTFT target of {limit_s:g} s even for a single "
-        "request; the fastest candidate of all has a TTFT of {best_s:.3g} s"
+        "{candidates:#candidate} would miss the TTFT target of {limit_s:s} even for a single "
+        "request; the best TTFT of any candidate is {best_s:s}"
     ),
     "tpot-missed": Template(
-        "{candidates:#candidate} would miss the TPOT target of {limit_s:g} s even for a single "
-        "request; the fastest candidate of all has a TPOT of {best_s:.3g} s"
+        "{candidates:#candidate} would miss the TPOT target of {limit_s:s} even for a single "
+        "request; the best TPOT of any candidate is {best_s:s}"
     ),
     "tensor-crosses-domain": Template(
-        "tp {tp} spans more than one scale-up domain of {domain:#GPU}: a step takes {step_s:.3g} s "
-        "instead of {inside_s:.3g} s with tp {domain} ({slower:+.0%})"
+        "tp {tp} spans more than one scale-up domain of {domain:#GPU}: a step takes {step_s:s} "
+        "instead of {inside_s:s} with tp {domain} ({slower:+.0%})"
     ),
     "at-the-top": Template("throughput still scales at {gpus:#GPU}, the largest size available"),
     "at-the-knee": Template("{gpus:#GPU} is the knee of the scaling curve"),

@@ -198,6 +198,8 @@ def _word_text(value: str, kind: str) -> str:
 def _number_text(value: float, kind: str) -> str:
     if kind == "ms":
         return duration_text(value)
+    if kind == "s":
+        return f"{value * 1_000:.3g} ms" if 0 < value < 1 else f"{value:.3g} s"
     if kind == "GiB":
         return f"{value / (1 << 30):,.0f} GiB"
     if kind.startswith("#"):

@@ -4,14 +4,17 @@ from tenfold.report.reasons.template import Template
 
 STAGES = {
     "submitted": Template(
-        "requests [{gpus?:#GPU}|CPUs][ for {team:team}][, before the record begins{earlier:word}]",
+        "requests [{gpus?:#GPU}|CPUs][ for {team:team}]"
+        "[, submitted before the record begins{earlier:word}]",
         earlier={"yes": ""},
     ),
     "start-ordered": Template(
         "[capacity was freed when {job:job} {how:word}"
         "|capacity was freed when {node:node} returned|capacity was available]"
     ),
-    "started": Template("on {on:nodes}[, run {run}][, with {saved_ms?:ms} of saved work]"),
+    "started": Template(
+        "on {on:nodes}[, attempt {run}][, resuming from {saved_ms?:ms} of saved work]"
+    ),
     "resized": Template("from {before} to {gpus:#GPU} on {on:nodes}[: {cause:causes}]"),
     "idled": Template("{gpus:#GPU} idle", shown="gpus-idle"),
     "idle-reclaimed": Template("idle for {idle_ms:ms}; its GPUs were reclaimed"),

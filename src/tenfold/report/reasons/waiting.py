@@ -91,9 +91,9 @@ WAITING = {
         plain="other teams do not lend their idle quota",
     ),
     "quarantined": Template(
-        "held: the control plane failed on it ({error:word}[: {said:text}]); cancel it, and submit "
-        "it again once the cause is fixed",
-        plain="held: the control plane failed on it",
+        "held after an internal error of the control plane ({error:word}[: {said:text}]); "
+        "cancel it, and resubmit it once the cause is fixed",
+        plain="held after an internal error of the control plane",
     ),
     "quota-hours": Template(
         "{limit:causes}; [quota rises to {quota:amount}|quotas change] in {in_ms:ms}",
@@ -102,7 +102,7 @@ WAITING = {
 }
 
 NEVER = {
-    "never-fits": Template("no set of identical nodes fits shape {shape:name}, even when idle"),
+    "never-fits": Template("no set of identical nodes is large enough, even when idle"),
     "no-such-accelerator": Template("no node has {accelerators:names}"),
     "no-node-with-tags": Template(
         "none of the {of:#node} large enough has the tags[ {tags:names}][ without {avoided:names}]"
@@ -124,12 +124,10 @@ NEVER = {
     ),
     "larger-than-a-node": Template(
         "[needs {per_node:#GPU} per node; the largest suitable node has {largest}"
-        "|no node fits a member of shape {shape:name}]",
+        "|no node is large enough for one of its members]",
         plain="larger than any node",
     ),
-    "larger-than-the-partition": Template(
-        "partition {partition:name} has too few nodes for shape {shape:name}"
-    ),
+    "larger-than-the-partition": Template("partition {partition:name} has too few nodes"),
     "above-limit": Template(
         "requests {asked:amount}; [{team:team} is|all teams together are] limited to {most:amount}",
         plain="requests more than its team may ever hold",

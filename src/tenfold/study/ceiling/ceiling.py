@@ -85,8 +85,8 @@ def _expected(design: Design) -> int | None:
 
 def _sentence(design: Design, first: LayerCeiling | None) -> str:
     if first is None or first.headroom is None:
-        return "no layer of this design has enough figures to give a limit"
+        return "no limit can be computed: every layer lacks inputs"
     name, gpus, today = first.title, f"{first.gpus:,}", f"{design.gpus_today:,}"
     if first.headroom < 1:
-        return f"already a limit today: {name}, OK up to {gpus} of {today} GPUs"
+        return f"over its limit today: {name}, OK up to {gpus} of {today} GPUs"
     return f"first limit: {name}, OK up to {gpus} GPUs ({first.headroom:.2g}x today's {today})"

@@ -21,7 +21,9 @@ def efficiency(design: Design) -> LayerCeiling:
     if request is None or made is None:
         return name.unknown(NO_MODEL)
     if made.knee is None:
-        return name.unknown(f"`{request.job.model}` fits at no size, so there is no scaling curve")
+        return name.unknown(
+            f"`{request.job.model}` does not fit at any size, so there is no scaling curve"
+        )
     if made.knee == made.points[-1].gpus:
         text = f"{request.job.model} still scales at {made.knee:,} GPUs, the largest size checked"
         return name.free(_grade(design), text)
@@ -56,7 +58,7 @@ def scale_up(design: Design) -> LayerCeiling:
     if domain >= WIDE_DOMAIN_GPUS:
         return name.free(
             "supposed",
-            f"a domain of {domain} GPUs is wide enough for any common tensor parallelism",
+            f"a domain of {domain} GPUs is wide enough for any common tensor-parallel degree",
         )
     largest = grown(design, gpus_searched(design.target))
     plain = replace(largest, leaf_oversubscription=1.0, pod_oversubscription=1.0)
@@ -96,7 +98,9 @@ def gpu_memory(design: Design) -> LayerCeiling:
     if request is None or made is None:
         return name.unknown(NO_MODEL)
     if not made.points:
-        return name.binds(0, _grade(design), f"{request.job.model} fits at no size checked")
+        return name.binds(
+            0, _grade(design), f"{request.job.model} does not fit at any size checked"
+        )
     least = made.points[0].gpus
     if least > design.gpus_today:
         text = (

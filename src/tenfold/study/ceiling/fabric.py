@@ -31,7 +31,7 @@ def leaf_uplinks(design: Design, fabric: Fabric) -> LayerCeiling:
     below = "group" if fabric.kind == "dragonfly" else "leaf"
     name = LayerBuilder("leaf-uplinks", f"{fabric.id} {below} uplinks", design.gpus_today)
     if fabric.oversubscription <= 1:
-        return name.free(_grade(fabric), f"the uplinks of {fabric.id} are non-blocking")
+        return name.free(_grade(fabric), f"fabric {fabric.id} has non-blocking uplinks")
     target = grown(design, max(design.gpus_today, FAR_NODES * design.target.gpus_per_node))
     ceiling = target.nodes_per_leaf * target.gpus_per_node
     return _narrow(design, name, ceiling, below, fabric.oversubscription)
@@ -41,7 +41,9 @@ def pod_uplinks(design: Design, fabric: Fabric) -> LayerCeiling:
     """Return the largest job inside one pod, if the core above it is oversubscribed."""
     name = LayerBuilder("pod-uplinks", f"{fabric.id} pod uplinks", design.gpus_today)
     if fabric.kind == "dragonfly" or fabric.core_oversubscription <= 1:
-        return name.free(_grade(fabric), f"{fabric.id} is not oversubscribed above its leaves")
+        return name.free(
+            _grade(fabric), f"fabric {fabric.id} is not oversubscribed above its leaves"
+        )
     target = grown(design, max(design.gpus_today, FAR_NODES * design.target.gpus_per_node))
     ceiling = target.nodes_per_pod * target.gpus_per_node
     ratio = fabric.oversubscription * fabric.core_oversubscription

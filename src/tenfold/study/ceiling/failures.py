@@ -52,7 +52,7 @@ def failures(design: Design) -> LayerCeiling:
     per_day = float(_rate_per_s(design, np.asarray([max(ceiling, 1.0)]))[0]) * 86_400
     text = (
         f"at {per_day:.1f} failures a day, detection and restarts take {_allowed(design)}, "
-        "even if checkpoints take no time"
+        "even with instant checkpoints"
     )
     return _layer(design, name, ceiling, _preset_grade(design), text)
 

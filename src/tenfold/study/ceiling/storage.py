@@ -79,10 +79,10 @@ def _read(design: Design, tier: Tier) -> LayerCeiling:
         f"{_rate_text(rate)} each"
     )
     if ceiling == 0:
-        text = f"one GPU needs {_rate_text(rate)}, more than its streams get from {tier.id}"
+        text = f"one GPU needs {_rate_text(rate)}, more than its streams get from tier {tier.id}"
         return name.binds(0, worst(grade, _axis(tier, "read_gb_per_s")), text)
     if ceiling > GPUS_RANKED_MAX:
-        text = f"{_rate_text(rate)} per GPU does not saturate {tier.id} at any size"
+        text = f"{_rate_text(rate)} per GPU does not saturate tier {tier.id} at any size"
         return name.free(worst(grade, _axis(tier, "read_gb_per_s")), text)
     crowded = ceiling * float(streams) > tier.streams
     if crowded:

@@ -184,10 +184,9 @@ def _sentence(request: TrainRequest, verdict: Verdict, options: list[Option]) ->
         return f"neither network nor GPUs would speed up {request.job.model} at this size"
     other = next((one for one in options if one.verdict != best.verdict), None)
     more = "the network" if verdict == "fabric" else "GPUs"
-    against = (
-        "" if other is None else f"; 1% more on `{other.name}` gives {other.gain_per_cost:.2f}%"
-    )
+    less = "GPUs" if verdict == "fabric" else "the network"
+    against = "" if other is None else f"; on {less} (`{other.name}`), {other.gain_per_cost:.2f}%"
     return (
-        f"spend on {more}: 1% more on `{best.name}` gives {best.gain_per_cost:.2f}% more "
-        f"throughput{against}"
+        f"spend on {more}: each 1% of the GPU cost spent on {more} (`{best.name}`) adds "
+        f"{best.gain_per_cost:.2f}% throughput{against}"
     )

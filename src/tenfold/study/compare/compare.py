@@ -128,7 +128,7 @@ def compare(request: CompareRequest, run: CellMap, done: Callable[[int], None]) 
     notes = list(dict.fromkeys(note for cell in cells for note in cell.notes))
     if request.seeds > 1 and not _is_random(request.base):
         notes.append(
-            f"no input is random: {request.seeds} seeds would give the same result, so one was run"
+            f"nothing in this run is random, so one seed was run instead of {request.seeds}"
         )
     rows = tuple(_rows(cells))
     return Comparison(

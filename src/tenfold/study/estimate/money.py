@@ -286,6 +286,11 @@ def _rent(
     return found
 
 
+def _cents(price: float) -> str:
+    """Return a price with two decimals, or more if it has more."""
+    return f"{price:.2f}" if round(price, 2) == price else f"{price:g}"
+
+
 def _ownership(
     question: OwnQuestion, part: Accelerator, catalogue: Catalogue, notes: list[str]
 ) -> Ownership:
@@ -296,11 +301,11 @@ def _ownership(
         notes.append(f"{power_kw:.2f} kW under load assumed: TDP plus its share of the server")
     if price is None:
         price = default.usd_per_kwh
-        notes.append(f"energy at ${price:g}/kWh assumed")
+        notes.append(f"energy at ${_cents(price)}/kWh assumed")
     for name, value in (
         ("running costs", question.running_usd_per_year),
         ("interest", question.interest),
-        ("salvage", question.salvage),
+        ("resale value", question.salvage),
     ):
         if not value:
             notes.append(f"no {name} included")

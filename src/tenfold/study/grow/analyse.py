@@ -120,7 +120,7 @@ def analyse(
             *inputs.notes,
             *constraint_set.notes,
         ),
-        sentence=_sentence(first, question, evaluated),
+        sentence=_sentence(first, question, evaluated, over),
     )
 
 
@@ -334,12 +334,22 @@ def rounded(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.6g}")
 
 
-def _sentence(first: Row | None, question: GrowQuestion, evaluated: Sequence[Evaluated]) -> str:
+def _sentence(
+    first: Row | None,
+    question: GrowQuestion,
+    evaluated: Sequence[Evaluated],
+    over: Sequence[Constraint],
+) -> str:
+    said = _first_break(first, question, evaluated)
+    return f"already over its limit: {over[0].label}; {said}" if over and first is None else said
+
+
+def _first_break(first: Row | None, question: GrowQuestion, evaluated: Sequence[Evaluated]) -> str:
     axis = AXIS_WORDS[question.axis]
     if first is None:
         k, label = next(((one.broken.k, one.constraint.label) for one in evaluated), (None, ""))
         if k is None or k > question.most:
-            return f"OK up to {question.most:g}x {axis} (for the limits checked)"
+            return f"no limit checked breaks up to {question.most:g}x {axis}"
         if k <= 1:
             return f"over its limit today, based on assumed values: {label}"
         return f"first to break, based on assumed values: {label}, at {k:.2f}x {axis}"

@@ -26,6 +26,7 @@ from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job, JobStatus
 from tenfold.model.policy.policy import Policy
 from tenfold.model.units import SECOND, Millis
+from tenfold.report.figures import count
 from tenfold.study.replay.bundle import fleet_in, nodes_in, settings_of
 from tenfold.study.replay.rerun_inputs import (
     events_before,
@@ -63,7 +64,7 @@ def rerun(bundle: Bundle, policy: Policy) -> Rerun:
     last_ms = last_ms_of(recorded)
     if base is not None and (held := {**base.orders, **base.running}):
         notes.append(
-            f"{len(held):,} jobs were running when the record begins: simulated, not listed"
+            f"{_were(len(held), 'job')} running when the record began: simulated, not listed"
         )
         recorded = [event for event in recorded if job_of(event) not in held]
     if again and request.faults and again[-1].at_ms > last_ms:
@@ -89,12 +90,12 @@ def request_of(
     faults, still_down = faults_in(events)
     if still_down:
         notes.append(
-            f"{still_down:,} nodes were still down when the record ends: assumed up from then on"
+            f"{_were(still_down, 'node')} still down when the record ended: assumed up after that"
         )
     notes += not_repeated_notes(events)
     unused = never_used(events)
     if unused:
-        notes.append(f"{len(unused):,} nodes were cordoned and never used: skipped")
+        notes.append(f"{_were(len(unused), 'node')} cordoned and never used: skipped")
     request = SimRequest(
         nodes=[node for node in nodes_in(bundle) if node.id not in unused],
         jobs=jobs_with_residency(jobs, policy),
@@ -105,6 +106,10 @@ def request_of(
         ends=observed.ends,
     )
     return request, notes
+
+
+def _were(number: int, noun: str) -> str:
+    return f"{count(number, noun)} {'was' if number == 1 else 'were'}"
 
 
 class _ObservedJobs:
@@ -160,19 +165,21 @@ class _ObservedJobs:
                 jobs.append(replace(job, duration_ms=Millis(ran_ms)))
         notes: list[str] = []
         if skipped:
-            notes.append(f"{skipped:,} jobs were cancelled or never ran: not in either run")
+            notes.append(
+                f"{_were(skipped, 'job')} cancelled or never started: left out of both runs"
+            )
         if truncated:
             notes.append(
-                f"{truncated:,} jobs were still running when the record ends: "
+                f"{_were(truncated, 'job')} still running when the record ended: "
                 "the rerun uses their run time so far"
             )
         stopped = sum(status == "cancelled" for status in self.ends.values())
         if stopped:
             notes.append(
-                f"{stopped:,} jobs were cancelled while running: the rerun uses the same run times"
+                f"{_were(stopped, 'job')} cancelled while running: the rerun uses these run times"
             )
         if self._broken:
-            notes.append(f"{self._broken:,} crashed runs and failed starts are not repeated")
+            notes.append(f"crashed runs and failed starts are not repeated: {self._broken:,}")
         if not known:
             notes.append(
                 "jobs slowed each other down in the record: their recorded run times are used"

@@ -19,6 +19,7 @@ from tenfold.model.events import (
 from tenfold.model.fault import Fault
 from tenfold.model.ids import NodeId
 from tenfold.model.units import Millis
+from tenfold.report.figures import count
 
 
 def faults_in(events: Sequence[Event]) -> tuple[list[Fault], int]:
@@ -44,9 +45,9 @@ def not_repeated_notes(events: Sequence[Event]) -> list[str]:
     cordoned = sum(isinstance(event, NodeCordoned) for event in events)
     notes: list[str] = []
     if late_joins:
-        notes.append(f"{late_joins:,} nodes joined later: assumed present from the start")
+        notes.append(f"{count(late_joins, 'node')} joined later: assumed present from the start")
     if cordoned:
-        notes.append(f"{cordoned:,} cordons are not repeated")
+        notes.append(f"cordons are not repeated: {cordoned:,}")
     return notes
 
 

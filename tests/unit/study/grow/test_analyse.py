@@ -81,7 +81,7 @@ def test_a_layer_without_its_figure_is_unknown_and_not_ranked():
     assert "floor_racks" in unknown(answer)["floor"]
     assert [row.layer for row in answer.layers] == ["switch-ports"]
     assert answer.rows == ()
-    assert answer.sentence == "OK up to 10x nodes (for the limits checked)"
+    assert answer.sentence == "no limit checked breaks up to 10x nodes"
 
 
 def test_layers_that_do_not_grow_along_the_axis_are_free_and_never_unknown():
@@ -148,8 +148,7 @@ def test_a_layer_over_its_limit_that_does_not_grow_is_told_and_not_named():
     answer = analyse(made.given(made.fleet(power_kw=200.0)), GrowQuestion(axis="jobs"))
     assert answer.first is None
     assert answer.assumptions[0] == (
-        "already over its limit: Site power, site hall "
-        "(site power at hall: 400 of 200 kW)"
+        "already over its limit: Site power, site hall (site power at hall: 400 of 200 kW)"
     )
 
 

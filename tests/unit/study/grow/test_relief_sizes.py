@@ -84,7 +84,7 @@ def test_kueue_tries_more_queues_in_a_cycle_for_nothing():
     inputs = asked(GrowSpec(controllers=(Controller(kind="kueue", cycles_per_min=9.0),)))
     found = reliefs(replace(inputs, jobs=work()), "jobs", "admission")
     relief, then = found["setting"]
-    assert relief.sentence == "try 3 queues of one cohort per cycle (1 before)"
+    assert relief.sentence == "try 3 queues of one cohort per cycle (up from 1)"
     assert relief.usd_per_month == 0
     assert then.grow.controllers[0].heads_per_cycle == 3
     assert found["parted"][0].usd_per_month is None
@@ -95,7 +95,7 @@ def test_slurm_starts_more_in_a_pass():
     policy = Policy(name="slurm", slurm=slurm)
     inputs = replace(asked(GrowSpec()), jobs=work(), policy=policy)
     relief, then = reliefs(inputs, "jobs", "admission")["setting"]
-    assert relief.sentence == "set `sched_max_job_start=4` in slurm.conf (1 before)"
+    assert relief.sentence == "set `sched_max_job_start=4` in slurm.conf (up from 1)"
     assert then.policy.slurm is not None
     assert then.policy.slurm.jobs_started_max == 4
 
@@ -104,7 +104,7 @@ def test_a_controller_that_is_slow_itself_is_parted_and_no_setting_helps():
     slow = Controller(kind="kueue", cycles_per_min=600.0, cost_ms_per_job=5_000.0)
     found = reliefs(replace(asked(GrowSpec(controllers=(slow,))), jobs=work()), "jobs", "admission")
     assert list(found) == ["parted"]
-    assert found["parted"][0].sentence.endswith("across 3 controllers (1 before)")
+    assert found["parted"][0].sentence.endswith("across 3 controllers (up from 1)")
 
 
 def test_the_own_loop_takes_over_where_its_cost_is_stated():
@@ -142,7 +142,7 @@ def test_a_store_of_samples_is_relieved_by_days_interval_or_room():
     monitoring = Monitoring(series_per_node=1_500, interval_s=15, retention_days=90, store_tb=0.1)
     found = reliefs(asked(GrowSpec(monitoring=monitoring)), "nodes", "monitoring", "store")
     assert sorted(found) == ["interval", "retention", "store"]
-    assert found["retention"][0].sentence == "keep samples for 53 days (90 before)"
+    assert found["retention"][0].sentence == "keep samples for 53 days instead of 90"
     assert found["store"][0].usd_per_month is None
 
 
@@ -179,7 +179,7 @@ def test_a_budget_of_dollars_or_of_power_is_named():
     assert wanted % 1_000 == 0
     assert relief.usd_per_month == wanted - 500_000
     relief, _ = reliefs(inputs, "nodes", "power-budget")["power-budget"]
-    assert relief.sentence == "raise the total power limit to 1,600 kW (600 before)"
+    assert relief.sentence == "raise the total power limit to 1,600 kW (up from 600)"
 
 
 def test_a_pool_that_serves_gets_nodes_and_a_service_replicas():
@@ -266,14 +266,14 @@ def crossing(ratio: float, spines: int | None = None) -> GrowInputs:
 def test_uplinks_that_do_not_block_carry_larger_gangs():
     relief, then = reliefs(crossing(4.0), "job-size", "fabric-uplinks")["uplinks"]
     assert relief.sentence.startswith("lower the oversubscription of leaf uplinks in net ")
-    assert relief.sentence.endswith("(4:1 before)")
+    assert relief.sentence.endswith("(down from 4:1)")
     assert then.spec.fabrics[0].oversubscription < 4
 
 
 def test_spines_are_added_until_they_carry_what_runs():
     relief, then = reliefs(crossing(1.0, spines=2), "nodes", "fabric-spine")["spines"]
     assert (then.spec.fabrics[0].spines or 0) > 2
-    assert relief.sentence.endswith("to net (2 before)")
+    assert relief.sentence.endswith("in total)")
 
 
 def test_a_link_between_sites_is_made_wider():
@@ -296,7 +296,7 @@ def test_a_link_between_sites_is_made_wider():
     )
     relief, then = reliefs(inputs, "data", "site-links")["link"]
     assert then.spec.links[0].bandwidth > link.bandwidth
-    assert relief.sentence.endswith("(2.0 GB/s before)")
+    assert relief.sentence.endswith("(up from 2.0 GB/s)")
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def layout_words(plan: TrainPlan) -> str:
     )
     named = " x ".join(f"{name} {degree}" for name, degree in degrees if degree > 1)
     experts = f", experts over {plan.ep}" if plan.ep > 1 else ""
-    return f"{named or 'one GPU, undivided'}{experts}"
+    return f"{named or 'one GPU, no parallelism'}{experts}"
 
 
 def layout_code(plan: TrainPlan) -> str:

@@ -76,5 +76,5 @@ def _more_budget(budget: float, multiple: float) -> Relief:
         limits = replace(now.grow.limits, usd_per_month_most=float(required))
         return replace(with_relief(now, BUDGET), grow=replace(now.grow, limits=limits))
 
-    text = f"raise the budget to ${required:,} a month (${budget:,.0f} before)"
+    text = f"raise the budget to ${required:,} a month (up from ${budget:,.0f})"
     return Relief(BUDGET, text, required - budget, None, apply)

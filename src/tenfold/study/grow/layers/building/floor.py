@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from tenfold.model.growth.growth import Axis, grown_by
 from tenfold.physics.growth.breaking import STATED
 from tenfold.report.figures import count
-from tenfold.study.grow.layer import ComputedLayer, Constraint
+from tenfold.study.grow.layer import ComputedLayer, Constraint, figure
 from tenfold.study.grow.relief import Relief, lead_weeks, round_up_to, with_relief
 from tenfold.study.grow.state import State
 
@@ -35,7 +35,7 @@ class Floor(ComputedLayer):
             return racks * grown_by(axis, "nodes", factor)
 
         def symptom(factor: float) -> str:
-            return f"rack positions: {demand(factor):,.1f} of {places:,} used"
+            return f"rack positions: {figure(demand(factor))} of {places:,} used"
 
         def relieve(multiple: float) -> list[Relief]:
             more = max(1, round_up_to(places * (multiple - 1), 1))

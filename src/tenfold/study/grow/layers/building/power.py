@@ -62,7 +62,7 @@ def _feed(state: State, site: Site, today: float, multiple: float) -> Relief:
         )
         return with_relief(now, "site-power", replace(now.spec, sites=sites))
 
-    text = f"raise the power feed of {site.id} to {required:,} kW ({today:,.0f} before)"
+    text = f"raise the power feed of {site.id} to {required:,} kW (up from {today:,.0f})"
     return Relief("site-power", text, None, lead_weeks(state, "site-power"), apply)
 
 
@@ -104,7 +104,7 @@ class PowerBudget(ComputedLayer):
             limits = replace(now.grow.limits, kw_most=float(required))
             return replace(with_relief(now, self.name), grow=replace(now.grow, limits=limits))
 
-        text = f"raise the total power limit to {required:,} kW ({today:,.0f} before)"
+        text = f"raise the total power limit to {required:,} kW (up from {today:,.0f})"
         return Relief("power-budget", text, None, lead_weeks(state, "site-power"), apply)
 
 

@@ -85,7 +85,7 @@ class Racks(ComputedLayer):
             )
 
         raised = f"raise the rack limit at {site.id} to {new:g} kW"
-        text = f"{raised} with {carrier.name} cooling ({limit:g} before)"
+        text = f"{raised} with {carrier.name} cooling (up from {limit:g})"
         yield Relief("rack-power", text, None, lead_weeks(state, "rack-power"), apply)
 
     def _more(self, state: State, racks: RackClass, multiple: float) -> Relief:
@@ -96,7 +96,7 @@ class Racks(ComputedLayer):
         def apply(now: State) -> State:
             return scale_capacity(with_relief(now, "more-racks"), key, 1 + more / there)
 
-        text = f"spread the nodes over {count(more, 'more rack')} ({there:,.0f} before)"
+        text = f"spread the nodes over {count(more, 'more rack')} (in addition to {there:,.0f})"
         return Relief("more-racks", text, None, lead_weeks(state, "rack"), apply)
 
 

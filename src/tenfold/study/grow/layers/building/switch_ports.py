@@ -86,7 +86,7 @@ class SwitchPorts(ComputedLayer):
                     with_relief(now, "switch-layer"), self.key(resource), float(times)
                 )
 
-            text = f"add a switch tier above {fabric.id} ({times}x the nodes)"
+            text = f"add a switch tier above {fabric.id} (room for {times}x the nodes)"
             return [Relief("switch-layer", text, None, lead_weeks(state, "switch"), add)]
 
         return self.constraint(

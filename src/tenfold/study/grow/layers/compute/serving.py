@@ -173,5 +173,5 @@ def _more_replicas(load: ServiceLoad, most: int, multiple: float) -> Relief:
         )
         return replace(with_relief(now, "replicas"), grow=replace(now.grow, services=services))
 
-    text = f"raise the replica limit of {load.name} to {required:,} ({most:,} before)"
+    text = f"raise the replica limit of {load.name} to {required:,} (up from {most:,})"
     return Relief("replicas", text, 0.0, 0.0, apply)

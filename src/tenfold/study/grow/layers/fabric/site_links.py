@@ -99,7 +99,7 @@ def _wider(state: State, link: SiteLink, multiple: float) -> Relief:
         return with_relief(now, "link", replace(now.spec, links=links))
 
     old, new = rate_bytes(float(link.bandwidth)), rate_bytes(float(required))
-    text = f"upgrade the link {link.a} - {link.b} to {new} ({old} before)"
+    text = f"upgrade the link {link.a} - {link.b} to {new} (up from {old})"
     return Relief("link", text, None, lead_weeks(state, "link"), apply)
 
 

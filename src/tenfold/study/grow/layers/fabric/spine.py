@@ -105,7 +105,7 @@ def _more_spines(state: State, fabric: Fabric, multiple: float) -> Relief:
         )
         return with_relief(now, "spines", replace(now.spec, fabrics=fabrics))
 
-    text = f"add {count(required - spines, 'spine')} to {fabric.id} ({spines:,} before)"
+    text = f"add {count(required - spines, 'spine')} to {fabric.id} ({required:,} in total)"
     return Relief("spines", text, None, lead_weeks(state, "switch"), apply)
 
 

@@ -136,7 +136,7 @@ class FabricUplinks(ComputedLayer):
                 now = part.apply(now)
             return scale_capacity(with_relief(now, "uplinks"), key, wide)
 
-        more = f"{wide:g}x the uplinks of {below} in {fabric.id}"
+        more = f"build {wide:g}x the uplinks for the {below} of {fabric.id}"
         text = "; ".join([*(part.sentence for part in made), more])
         return Relief("uplinks", text, None, lead_weeks(state, "switch"), apply)
 
@@ -161,7 +161,7 @@ def reduced_oversubscription(
         return with_relief(now, "uplinks", replace(now.spec, fabrics=fabrics))
 
     which = "pod" if core else "leaf"
-    ratios = f"{max(ratio, 1.0):.3g}:1 ({old:g}:1 before)"
+    ratios = f"{max(ratio, 1.0):.3g}:1 (down from {old:g}:1)"
     text = f"lower the oversubscription of {which} uplinks in {fabric.id} to {ratios}"
     return Relief("uplinks", text, None, lead_weeks(state, "switch"), apply)
 

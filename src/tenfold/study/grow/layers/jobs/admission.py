@@ -108,7 +108,7 @@ class Admission(ComputedLayer):
         def apply(now: State) -> State:
             return scale_capacity(with_relief(now, "parted"), key, parts / there)
 
-        text = f"split the jobs of {resource} across {parts:,} controllers ({there:,} before)"
+        text = f"split the jobs of {resource} across {parts:,} controllers (up from {there:,})"
         return Relief("parted", text, None, None, apply)
 
 
@@ -217,7 +217,7 @@ def _settings(
         heads = ceil(needed * 60 / controller.cycles_per_min / share * NEARLY)
         # Kueue tries the head of every queue in a cycle: more heads means more queues.
         what = "queues of one cohort" if controller.kind == "kueue" else "jobs of a queue"
-        text = f"try {heads:,} {what} per cycle ({controller.heads_per_cycle:,} before)"
+        text = f"try {heads:,} {what} per cycle (up from {controller.heads_per_cycle:,})"
         yield _ChangedSettings(replace(controller, heads_per_cycle=heads), slurm, text)
 
 
@@ -225,7 +225,7 @@ def _more_starts(controller: Controller, slurm: SlurmPolicy, needed: float) -> _
     """The main pass alone reaches the rate; backfill, if enabled, starts more."""
     period_s = max(1.0, slurm.interval_min_us / 1e6)
     starts, old = ceil(needed * period_s * NEARLY), slurm.jobs_started_max
-    text = f"set `sched_max_job_start={starts}` in slurm.conf ({old:,} before)"
+    text = f"set `sched_max_job_start={starts}` in slurm.conf (up from {old:,})"
     return _ChangedSettings(controller, replace(slurm, jobs_started_max=starts), text)
 
 

@@ -50,5 +50,5 @@ def _saves(constraint: Constraint, state: State, target: float) -> list[Relief]:
         operations = replace(now.grow.operations, checkpoint_every_min=new)
         return replace(with_relief(now, "saves"), grow=replace(now.grow, operations=operations))
 
-    text = f"checkpoint every {new:g} min ({old:g} today; checkpoint overhead not included)"
+    text = f"checkpoint every {new:g} min instead of {old:g} (checkpoint overhead not included)"
     return [Relief("saves", text, 0.0, 0.0, apply)]

@@ -46,7 +46,7 @@ def _quota_by_weight(state: State) -> list[Relief]:
         policy = replace(now.policy, name="governed", slurm=None, govern=govern)
         return replace(with_relief(now, "quota"), policy=policy)
 
-    text = "give every team a quota by weight, with borrowing of idle quota"
+    text = "give every team a quota in proportion to its weight, and let teams borrow idle quota"
     return [Relief("quota", text, 0.0, 0.0, apply)]
 
 

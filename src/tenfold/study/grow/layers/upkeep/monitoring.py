@@ -103,7 +103,7 @@ def _missing(state: State, **others: object) -> str:
 def _coarser(state: State, multiple: float) -> Relief:
     old = state.grow.monitoring.interval_s or 1.0
     new = round_up_digits(old * multiple)
-    text = f"scrape every {new:g} s ({old:g} s before; shorter events are missed)"
+    text = f"scrape every {new:g} s instead of {old:g} s (shorter events are missed)"
     return Relief("interval", text, 0.0, 0.0, _monitored("interval", interval_s=new))
 
 
@@ -117,13 +117,13 @@ def _servers(one: float, multiple: float) -> Relief:
 def _shorter(days: float, multiple: float) -> Relief:
     fewer = float(f"{days / multiple * NEARLY:.6g}")
     kept = int(fewer) if fewer >= 1 else fewer
-    text = f"keep samples for {kept:g} days ({days:g} before)"
+    text = f"keep samples for {kept:g} days instead of {days:g}"
     return Relief("retention", text, 0.0, 0.0, _monitored("retention", retention_days=kept))
 
 
 def _larger(state: State, room: int, multiple: float) -> Relief:
     tb = round_up_digits(ceil(room * multiple) / 1e12)
-    text = f"grow the store to {tb:g} TB ({room / 1e12:g} before)"
+    text = f"grow the store to {tb:g} TB (up from {room / 1e12:g})"
     apply = _monitored("store", store_tb=tb)
     return Relief("store", text, None, lead_weeks(state, "storage"), apply)
 

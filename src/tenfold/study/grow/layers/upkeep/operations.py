@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tenfold.model.growth.growth import Axis
 from tenfold.physics.growth.breaking import STATED
 from tenfold.report.figures import count
-from tenfold.study.grow.layer import ComputedLayer, Constraint
+from tenfold.study.grow.layer import ComputedLayer, Constraint, figure
 from tenfold.study.grow.layers.upkeep.faults import NO_FAILURES, faults_of, nodes_at, operated
 from tenfold.study.grow.relief import NEARLY, Relief
 from tenfold.study.grow.state import State
@@ -55,8 +55,8 @@ class OperationsLayer(ComputedLayer):
             return faults.per_node_day * faults.technician_share * nodes(factor)
 
         def symptom(factor: float) -> str:
-            needed = f"{repairs(factor):,.1f} repairs a day"
-            return f"{needed}; capacity: {most:,.1f} ({_technicians(crew)})"
+            needed = f"repairs per day: {figure(repairs(factor))} of {figure(most)}"
+            return f"{needed} ({_technicians(crew)})"
 
         def relieve(multiple: float) -> list[Relief]:
             return [_people(state, crew, multiple)]
@@ -67,7 +67,7 @@ class OperationsLayer(ComputedLayer):
         nodes, most = nodes_at(state, axis), crew * each
 
         def symptom(factor: float) -> str:
-            return f"{nodes(factor):,.0f} nodes; capacity: {most:,.0f} ({_technicians(crew)})"
+            return f"nodes to maintain: {nodes(factor):,.0f} of {most:,.0f} ({_technicians(crew)})"
 
         def relieve(multiple: float) -> list[Relief]:
             return [_people(state, crew, multiple)]
@@ -83,6 +83,6 @@ def _people(state: State, crew: float, multiple: float) -> Relief:
     """A fraction is a technician who also has other work; hires are whole people."""
     each = state.grow.operations.usd_per_person_month
     more = max(1, ceil(crew * (multiple - 1) * NEARLY))
-    text = f"hire {count(more, 'technician')} ({crew:g} before)"
+    text = f"hire {count(more, 'technician')} ({crew + more:g} in total)"
     apply = operated("people", lambda old: replace(old, crew=crew + more))
     return Relief("people", text, None if each is None else each * more, None, apply)

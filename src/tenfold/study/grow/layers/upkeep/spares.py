@@ -78,7 +78,7 @@ def _more_spares(state: State, spares: int, needed: float) -> Relief:
     while mean_covered_by(required, most) < needed:
         required += max(1, (required - spares) // 8)
     each = node_usd_per_month(state.spec)
-    text = f"add {count(required - spares, 'spare node')} ({spares:,} before)"
+    text = f"add {count(required - spares, 'spare node')} ({required:,} in total)"
     usd = None if each is None else each * (required - spares)
     apply = operated("spares", lambda old: replace(old, spares=required))
     return Relief("spares", text, usd, lead_weeks(state, "nodes"), apply)
