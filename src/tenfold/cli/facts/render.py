@@ -81,7 +81,7 @@ def _(fact: CoolingClass) -> str:
 
 @_summary.register
 def _(fact: EnergyDefaults) -> str:
-    return f"${fact.usd_per_kwh:g}/kWh, {fact.co2_g_per_kwh:g} g CO2/kWh"
+    return f"${fact.usd_per_kwh:.3g}/kWh, {fact.co2_g_per_kwh:g} g CO2/kWh"
 
 
 @_summary.register
@@ -96,7 +96,12 @@ def _(fact: PriceFact) -> str:
 
 @_summary.register
 def _(fact: ModelPreset) -> str:
-    return f"{fact.params_b:g}B parameters, {fact.shape.layers} layers, width {fact.shape.hidden}"
+    shape = fact.shape
+    return f"{_params(fact.params_b)} parameters, {shape.layers} layers, width {shape.hidden}"
+
+
+def _params(billions: float) -> str:
+    return f"{billions:g}B" if billions >= 1 else f"{1_000 * billions:.3g}M"
 
 
 @_summary.register

@@ -53,7 +53,7 @@ def _row(one: IdleJob) -> list[str]:
         one.team,
         one.kind,
         f"{one.gpus:g}",
-        f"{since[:10]} {since[11:19]}Z" if since else "",
+        f"{since[:10]} {since[11:19]} UTC" if since else "",
         f"{one.gpu_hours_lost:,.2f}",
         "" if one.use is None else used(one.use),
     ]

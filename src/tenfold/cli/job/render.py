@@ -101,8 +101,9 @@ def show_waiting(found: Why, *, has_forecast: bool = False) -> None:
 
     `has_forecast` says that a forecast was tried: without a result, the start is unknown.
     """
-    show(f"reason: {render(found.reason)} [{shown_code(found.reason.code)}]")
-    if found.ahead:
+    reason = render(found.reason)
+    show(f"reason: {reason} [{shown_code(found.reason.code)}]")
+    if found.ahead and " ahead" not in reason:
         show(f"queue: {count(found.ahead, 'job')} ahead")
     if found.reservation is not None:
         within = duration_text(max(0, found.reservation.start_ms - found.at_ms))

@@ -67,6 +67,8 @@ def show_verified(record: str, check: ReplayCheck) -> None:
 
 
 def _matching(actions: int) -> str:
+    if not actions:
+        return "no actions in"
     return "1 action matches" if actions == 1 else f"all {actions:,} actions match"
 
 

@@ -74,7 +74,7 @@ PLANS = {
         f"{{next:#GPU}} deliver less throughput than {{gpus:,}}: {GROWS}", part=PARTS
     ),
     "no-accelerators": Template("the fleet has no accelerators to serve on"),
-    "weights-too-large": Template("{candidates} of {of:#candidate} do not fit in GPU memory"),
+    "weights-too-large": Template("not enough GPU memory for {candidates} of {of:#candidate}"),
     "no-load": Template("{candidates:#candidate} cannot meet the targets at any load"),
     "not-enough-gpus": Template(
         "[{asked:#GPU} requested, but the fleet has only {alike:,} identical GPUs on one fabric"
