@@ -95,7 +95,7 @@ def _show_round(answer: FederatedAnswer, found: Round) -> None:
                 ">compute",
                 ">upload",
                 ">total",
-                ">finishes last",
+                ">last",
             ],
             _sites(answer, found),
         ),

@@ -109,9 +109,9 @@ def show_own(answer: OwnAnswer) -> None:
     verdict = "own" if answer.own else "rent"
     show(
         Text(
-            f"{verdict}: at {answer.busy:.0%} utilisation, an hour in use of {answer.accelerator} "
-            f"costs ${answer.owned_usd_per_hour:,.2f} owned, "
-            f"${answer.rent_usd_per_hour:,.2f} rented",
+            f"{verdict}: at {answer.busy:.0%} utilisation, {answer.accelerator} costs "
+            f"${answer.owned_usd_per_hour:,.2f} per hour in use if owned, "
+            f"${answer.rent_usd_per_hour:,.2f} if rented",
             style="bold",
         ),
         _even(answer),

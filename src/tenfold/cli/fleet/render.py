@@ -243,7 +243,7 @@ def domains_table(rows: Sequence[Blast], most: int) -> Group:
         ">GPUs",
         ">share",
         ">PFLOP/s",
-        ">max job GPUs",
+        ">max job",
         "also lost",
     ]
     grid = table("", columns, lines)

@@ -116,7 +116,7 @@ def _orders(answer: GrowAnswer, upto: str) -> list[list[str]]:
 
 
 def _cost(row: Row) -> str:
-    return "not known" if row.usd is None else "free" if row.usd == 0 else f"{row.usd:,.0f}"
+    return "unknown" if row.usd is None else "free" if row.usd == 0 else f"{row.usd:,.0f}"
 
 
 def _sum(bill: Bill) -> str:

@@ -32,7 +32,7 @@ FIGURE_LABELS: dict[str, tuple[str, Formatter]] = {
     "goodput": ("goodput", _percent),
     "avg_wait_s": ("mean wait", hours),
     "avg_jct_s": ("mean JCT", hours),
-    "p99_jct_s": ("p99 completion", hours),
+    "p99_jct_s": ("P99 JCT", hours),
     "makespan_s": ("makespan", hours),
     "usd": ("cost", usd),
     "usd_per_gpu_hour": ("cost per useful GPU-hour", usd),

@@ -13,7 +13,7 @@ from tenfold.study.govern.figures import BorrowingGain, FleetFigures, SharedRun,
 
 Table = tuple[list[str], list[list[str]]]
 ARROW = "\u2192"
-FOOT = "Simulated by Tenfold. The same jobs, fleet, policy and seed give the same page."
+FOOT = "Simulated by Tenfold. The same jobs, fleet, policy and seed always give the same result."
 BY_TEAM: dict[str, Callable[[TeamFigures], str]] = {
     "Mean wait": lambda result: hours(result.wait_s_mean),
     "Wait, P50": lambda result: hours(result.wait_s_p50),

@@ -24,7 +24,7 @@ def run_page(prepared: PreparedRun, result: SimResult, detail: Detail, costs: Bi
     first = request.jobs[0].submitted_ms if request.jobs else 0
     gpus = max(1, request.gpus)
     return RunPage(
-        title=f"{prepared.spec.name} under {request.policy.name}",
+        title=f"Fleet {prepared.spec.name}, policy {request.policy.name}",
         lead=f"{run_headline(prepared, result)}.",
         tiles=_tiles(result, costs),
         figures=figures(summary, costs, detail, green(prepared, result)),

@@ -25,6 +25,7 @@ from tenfold.report.charts.svg import (
     text,
     width_of,
 )
+from tenfold.report.figures import count
 
 GROUPS_MAX = 7
 TALL, LANE_MIN, LANE_MAX = 620.0, 0.75, 6.0
@@ -84,7 +85,9 @@ def gantt(card: Card, rows: Sequence[GanttRow], bars: Sequence[GanttBar], x: Axi
     parts += ticks_below(field, x)
     parts.append(text((field.left + field.right) / 2, bottom + 36, x.title, AXIS, "middle"))
     racks = len(dict.fromkeys(row.rack for row in rows))
-    description = f"{len(bars)} runs on {len(rows)} nodes in {racks} racks"
+    description = (
+        f"{count(len(bars), 'run')} on {count(len(rows), 'node')} in {count(racks, 'rack')}"
+    )
     return picture(card, description if bars else "No runs.", parts)
 
 

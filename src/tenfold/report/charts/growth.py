@@ -14,7 +14,7 @@ FULL = 1.0
 DRAWN_MOST = 1.5
 """Charts are cut at one and a half times the limit."""
 BARS_MOST = 12
-BREAKS, HOLDS = "breaks there", "OK at every requested factor"
+BREAKS, HOLDS = "breaks at", "OK at every requested factor"
 RISES = 1.001
 """A layer that rises by less over all factors is constant and not worth a curve."""
 

@@ -194,8 +194,8 @@ def _meet(one: Box, other: Box) -> bool:
 
 
 def cdf_chart(card: Card, values: Mapping[str, Sequence[float]], x: Axis) -> str:
-    """Return which share of the values is at most so large, one line a name."""
-    y = Axis(title="share of values", from_zero=True, most=1.0, label=percent)
+    """Return the share of jobs with at most each value, one line per name."""
+    y = Axis(title="share of jobs", from_zero=True, most=1.0, label=percent)
     series = [
         Series(name=name, points=tuple(_steps(many, x)), dots=False)
         for name, many in values.items()

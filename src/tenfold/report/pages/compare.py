@@ -8,7 +8,7 @@ from tenfold.report.charts.runs import TimeSeries, count_over_time, share_over_t
 from tenfold.report.pages.html import Section, charts_html, list_html, page, prose_html, table_html
 
 FOOT = (
-    "Simulated by Tenfold. The same jobs, fleets, policies and seeds give the same page. "
+    "Simulated by Tenfold. The same jobs, fleets, policies and seeds always give the same result. "
     "A star marks the best policy."
 )
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]

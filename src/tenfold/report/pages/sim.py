@@ -23,7 +23,7 @@ from tenfold.report.pages.html import (
     tiles_html,
 )
 
-FOOT = "Simulated by Tenfold. The same jobs, fleet, policy and seed give the same page."
+FOOT = "Simulated by Tenfold. The same jobs, fleet, policy and seed always give the same result."
 WIDE = 1000
 
 

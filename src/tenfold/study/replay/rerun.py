@@ -171,7 +171,7 @@ class _ObservedJobs:
         if truncated:
             notes.append(
                 f"{_were(truncated, 'job')} still running when the record ended: "
-                "the rerun uses their run time so far"
+                "the rerun uses the run time so far"
             )
         stopped = sum(status == "cancelled" for status in self.ends.values())
         if stopped:

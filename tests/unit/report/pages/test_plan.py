@@ -101,9 +101,9 @@ def test_a_training_report_has_every_part(answer: TrainAnswer, target: PlanningT
     assert charts == [
         "Throughput",
         "Efficiency",
-        "Time of one step",
-        "Time of one step, by number of GPUs",
-        "Memory of the fullest GPU",
+        "Step time",
+        "Step time by number of GPUs",
+        "Memory on the fullest GPU",
         "Pareto-optimal plans",
     ]
     best = answer.plans[0]
@@ -146,7 +146,7 @@ def test_a_single_size_and_an_open_length_still_make_a_report(
     one = replace(answer, plans=(best,), front=(best,), curve=curve)
     asked = replace(ASK, job=replace(JOB, tokens=None, deadline_s=None, gpus=64, tp=2))
     _, charts, said = read(train_report(one, asked, target))
-    assert "Time of one step, by number of GPUs" not in charts
+    assert "Step time by number of GPUs" not in charts
     assert "per million tokens" in said
     assert "tp 2" in said
     assert "adding GPUs makes the job slower" in said
@@ -161,7 +161,7 @@ def test_an_answer_without_plans_says_why(target: PlanningTarget):
         why=(Reason("memory-exceeded", sentence="it does not fit"),),
     )
     assert "It does not fit." in read(train_report(bare, ASK, target))[2]
-    assert "No plan was found." in read(serve_report(replace(SERVE, plans=()), SERVE_ASK))[2]
+    assert "No plan found." in read(serve_report(replace(SERVE, plans=()), SERVE_ASK))[2]
     assert scaling_chart(bare.curve).plain == "no size fits"
 
 

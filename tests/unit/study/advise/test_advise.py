@@ -167,6 +167,6 @@ def test_the_command_prints_the_advice(tmp_path: Path, capsys):
     path.write_text(FLEET)
     command.advise_command(fleet=path, model="Llama 3.1 70B")
     out = capsys.readouterr().out
-    assert out.startswith("vertical + fabric + horizontal\n")
+    assert out.startswith("recommended: vertical + fabric + horizontal\n")
     assert "blast radius" in out
     assert "assumed network cost: " in out

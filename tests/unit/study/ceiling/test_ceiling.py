@@ -259,7 +259,7 @@ def test_the_command_prints_a_table_and_json(capsys: pytest.CaptureFixture[str])
     file = EXAMPLES / "oversubscribed" / "fleet.toml"
     ceiling_command(file)
     printed = capsys.readouterr().out
-    assert "already a limit today: Leaf uplinks, OK up to 64 of 256 GPUs" in printed
+    assert "over its limit today: Leaf uplinks, OK up to 64 of 256 GPUs" in printed
     assert "planned size of 8,000 GPUs" in printed
     ceiling_command(file, feed_mb_per_s_per_gpu=5, as_json=True)
     answer = json.loads(capsys.readouterr().out)

@@ -63,7 +63,7 @@ def test_every_policy_meets_every_fleet_and_every_seed(files: SimFiles):
 def test_where_nothing_is_drawn_one_seed_stands_for_all(files: SimFiles):
     answer = compared(request(files, "fifo", seeds=5))
     assert len(answer.cells) == 1
-    assert any("so one was run" in note for note in answer.notes)
+    assert any("so one seed was run" in note for note in answer.notes)
 
 
 def test_processes_give_what_one_process_gives(files: SimFiles):

@@ -53,7 +53,7 @@ def test_every_layer_of_the_building_breaks_where_the_figures_say():
     assert layer(answer, "rack-power").k == pytest.approx(1.125)
     assert layer(answer, "switch-ports").k == pytest.approx(32.0)
     assert layer(answer, "floor").k == pytest.approx(2.5)
-    assert layer(answer, "floor").symptom == "rack positions: 20.0 of 20 used"
+    assert layer(answer, "floor").symptom == "rack positions: 20 of 20 used"
 
 
 def test_a_rack_limit_that_cooling_has_is_called_cooling():

@@ -133,7 +133,7 @@ def test_coarser_samples_are_free_and_say_what_they_cost():
     found = reliefs(asked(GrowSpec(monitoring=monitoring)), "nodes", "monitoring", "samples")
     assert sorted(found) == ["interval", "servers"]
     relief, then = found["interval"]
-    assert relief.sentence == "scrape every 39 s (15 s before; shorter events are missed)"
+    assert relief.sentence == "scrape every 39 s instead of 15 s (shorter events are missed)"
     assert (relief.usd_per_month, then.grow.monitoring.interval_s) == (0, 39)
     assert found["servers"][0].sentence.startswith("split the nodes across 3 servers")
 

@@ -110,14 +110,14 @@ def _point_hint(point: ScalePoint) -> str:
 def time_figure(outcome: Outcome) -> str:
     """Return the time of one step by part."""
     parts = {part_name(part): value for part, value in outcome.breakdown_s.items()}
-    card = Card(title="Time of one step", width=WHOLE)
+    card = Card(title="Step time", width=WHOLE)
     bar = Bar(label="recommended", parts=parts, total=seconds(outcome.step_s))
     return stacked_bars(card, [bar], Axis(title="", label=seconds), colours=PART_COLOURS)
 
 
 def sizes_figure(curve: ScalingCurve, chosen: int) -> str:
     """Return the time of one step by part, for each number of GPUs."""
-    card = Card(title="Time of one step, by number of GPUs", width=WHOLE)
+    card = Card(title="Step time by number of GPUs", width=WHOLE)
     bars = [
         Bar(
             label=f"{point.gpus:,} GPUs",
@@ -163,7 +163,7 @@ def memory_figure(parts_bytes: Mapping[str, float], capacity_bytes: float) -> st
     bar = Bar(label="fullest GPU", parts=parts, total=f"{whole:.1f} GiB")
     capacity = capacity_bytes / GIB
     return stacked_bars(
-        Card(title="Memory of the fullest GPU", width=WHOLE),
+        Card(title="Memory on the fullest GPU", width=WHOLE),
         [bar],
         Axis(title="GiB", label=_gib),
         Limit(at=capacity, label=f"usable {capacity:.1f} GiB"),

@@ -68,7 +68,7 @@ def train_report(
     """
     title = f"Training plan: {request.job.model}"
     if not answer.plans:
-        return page(title, [_why(answer.why)], lead="No plan was found.", foot=FOOT)
+        return page(title, [_why(answer.why)], lead="No plan found.", foot=FOOT)
     best, priced = answer.plans[0], target.usd_per_gpu_hour > 0
     sections = [
         Section("Request", pairs_html(train_inputs(request, target))),
@@ -220,7 +220,7 @@ def serve_report(
     """Return the page of a serving plan; `assumptions` are rows added to the engine."""
     title = f"Serving plan: {request.service.model}"
     if not answer.plans:
-        return page(title, [_why(answer.why)], lead="No plan was found.", foot=FOOT)
+        return page(title, [_why(answer.why)], lead="No plan found.", foot=FOOT)
     best = answer.plans[0]
     priced = best.usd_per_hour > 0
     intro = prose_html(
@@ -281,7 +281,7 @@ def _serve_tiles(best: ServePlan, *, priced: bool) -> list[tuple[str, str]]:
             f"{'replica' if best.replicas == 1 else 'replicas'} of "
             f"{count(best.gpus_per_replica, 'GPU')}",
         ),
-        (f"{best.gpus:,}", f"GPUs ({best.accelerator})"),
+        (f"{best.gpus:,}", f"{'GPU' if best.gpus == 1 else 'GPUs'} ({best.accelerator})"),
         (seconds(best.ttft_s), "TTFT"),
         (seconds(best.tpot_s), "TPOT"),
         *([(usd(best.usd_per_million_tokens), "per million output tokens")] if priced else []),

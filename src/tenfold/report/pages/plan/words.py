@@ -110,12 +110,16 @@ def _nodes(plan: TrainPlan) -> str:
     return count(plan.nodes, "node")
 
 
+def _gpus(number: int) -> str:
+    return "GPU" if number == 1 else "GPUs"
+
+
 def train_sentence(request: TrainRequest, best: Outcome, *, priced: bool) -> str:
     """Return the recommendation as one sentence."""
     plan = best.plan
     start = (
         f"Train {request.job.model} on {count(plan.gpus, 'GPU')} "
-        f"({plan.accelerator}, {_nodes(plan)}) as {layout_words(plan)}: "
+        f"({plan.accelerator}, {_nodes(plan)}), layout {layout_words(plan)}: "
     )
     if best.run is None:
         rate = si(best.tokens_per_s_per_gpu * plan.gpus)
@@ -155,7 +159,7 @@ def _fixed(request: TrainRequest) -> str:
 
 def train_tiles(best: Outcome, *, priced: bool) -> Pairs:
     """Return the headline figures of the report."""
-    tiles = [(f"{best.plan.gpus:,}", f"GPUs ({best.plan.accelerator})")]
+    tiles = [(f"{best.plan.gpus:,}", f"{_gpus(best.plan.gpus)} ({best.plan.accelerator})")]
     if best.run is not None:
         tiles.append((seconds(best.run.days * SECONDS_PER_DAY), "for the whole run"))
         tiles += [(usd(best.run.usd), "for the whole run")] if priced else []

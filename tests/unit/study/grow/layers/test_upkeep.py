@@ -93,7 +93,7 @@ def test_repairs_break_where_the_crew_cannot_do_them_all():
     grow = GrowSpec(operations=Operations(crew=2.0, repairs_per_person_day=0.8, spares=4))
     spares, crew = made.evaluated(state(grow, failures=FAILING), "nodes", *UPKEEP)
     held(crew, 5.0)
-    assert crew.symptom(5.0) == "1.6 repairs a day; capacity: 1.6 (2 technicians)"
+    assert crew.symptom(5.0) == "repairs per day: 1.6 of 1.6 (2 technicians)"
     held(spares, mean_covered_by(4, 0.01) / (0.32 * 2))
 
 
