@@ -94,7 +94,7 @@ def minute_of(moment: str) -> str:
 
 def second_of(moment: str | None) -> str:
     """Return a UTC time to the second; JSON keeps the full value."""
-    return f"{moment[:10]} {moment[11:19]}Z" if moment else ""
+    return f"{moment[:10]} {moment[11:19]} UTC" if moment else ""
 
 
 def short_reason(job: Job) -> str:

@@ -7,7 +7,7 @@ from msgspec import UNSET
 
 from tenfold.cli.fleet.idle import used
 from tenfold.cli.job.columns import node_list, nodes_of, second_of, short_duration
-from tenfold.cli.job.live_render import dropped, eta_text
+from tenfold.cli.job.live_render import dropped, eta_text, show_reason
 from tenfold.cli.output import show, table
 from tenfold.model.api.jobs import Job, Requested
 from tenfold.report.figures import count
@@ -20,7 +20,7 @@ def show_job(job: Job) -> None:
     """Print one job with its attempts."""
     user = f", user `{job.user}`" if job.user else ""
     show(f"`{job.id}` (team `{job.team}`{user}): {job.state}")
-    show(f"reason: {job.reason.sentence} [{job.reason.code}]")
+    show_reason(job.state, job.reason)
     if job.requested is not UNSET:
         for line in _requested(job, job.requested):
             show(line)

@@ -64,7 +64,7 @@ def show_why(answer: Why) -> None:
 def _show_why(answer: Why) -> None:
     if answer.why is None:
         show(f"`{answer.id}`: {answer.state}")
-        _show_reason(answer.state, answer.reason)
+        show_reason(answer.state, answer.reason)
         return
     team = answer.why.get("team")
     show(f"`{answer.id}` (team `{team}`): pending" if team else f"`{answer.id}`: pending")
@@ -73,7 +73,7 @@ def _show_why(answer: Why) -> None:
         show(f"expected start: {eta_text(answer.eta)}")
 
 
-def _show_reason(state: str, reason: Reason) -> None:
+def show_reason(state: str, reason: Reason) -> None:
     """Print a reason, unless it only repeats the state or its own code."""
     if reason.sentence not in (state, reason.code):
         show(f"reason: {reason.sentence} [{reason.code}]")
