@@ -22,6 +22,7 @@ class JobKeys(TypedDict, total=False):
     team: str
     image: str
     nodes: int
+    gpus: float
     gpus_per_node: float
     accelerator: str | Sequence[str]
     cpus_per_node: float
@@ -44,6 +45,13 @@ class JobKeys(TypedDict, total=False):
     how: str
     needs: Sequence[str]
     avoids: Sequence[str]
+    allow_pending: bool
+
+
+class MoreKeys(TypedDict, total=False):
+    """Keys that a caller may set beside those of a job file."""
+
+    allow_pending: bool
 
 
 class Call(Struct, Generic[Answer], frozen=True, kw_only=True):

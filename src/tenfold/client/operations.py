@@ -7,8 +7,14 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 
-from tenfold.client.calls import Call, JobKeys, delete, get, new_key, path_quoted, post
-from tenfold.client.problems import log_interrupted, no_answer, problem_of, wait_timed_out
+from tenfold.client.calls import Call, JobKeys, MoreKeys, delete, get, new_key, path_quoted, post
+from tenfold.client.problems import (
+    FaultyRequest,
+    log_interrupted,
+    no_answer,
+    problem_of,
+    wait_timed_out,
+)
 from tenfold.client.retries import (
     CurrentEndpoint,
     OutageTolerance,
@@ -70,11 +76,19 @@ class Operations:
         """
         return await self._call(_submission(job, key))
 
-    async def submit_file(self, path: str | Path, *, key: str | None = None) -> Submitted:
-        """Submit a job file; errors come with their line."""
-        from tenfold.files.jobs.submission import read_submission  # noqa: PLC0415
+    async def submit_file(
+        self, path: str | Path, *, key: str | None = None, **more: Unpack[MoreKeys]
+    ) -> Submitted:
+        """Submit a job file; errors come with their line. `more` overrides keys of the file."""
+        from tenfold.files.jobs.submission import faults_in_file, read_submission  # noqa: PLC0415
 
-        return await self._call(_submission(read_submission(Path(path)), key))
+        values = {**read_submission(Path(path)), **more}
+        try:
+            return await self._call(_submission(values, key))
+        except FaultyRequest as error:
+            if not error.faults:
+                raise
+            raise faults_in_file(Path(path), error.faults) from None
 
     async def submit_many(
         self, jobs: Sequence[Mapping[str, Any]], *, key: str | None = None

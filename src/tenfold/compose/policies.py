@@ -38,6 +38,9 @@ def placing_decider(
         from tenfold.decide.place.avoid_failed_nodes import AvoidFailedNodes  # noqa: PLC0415
 
         placer = AvoidFailedNodes(placer)
+    from tenfold.decide.place.capacity_gate import CapacityGate  # noqa: PLC0415
+
+    placer = CapacityGate(placer)
     if policy.name == "governed":
         return placer
     from tenfold.decide.place.dependency_gate import DependencyGate  # noqa: PLC0415

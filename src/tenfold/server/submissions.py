@@ -5,7 +5,7 @@ that no part of it is running already.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar, cast
 
 import msgspec
@@ -48,6 +48,8 @@ class SubmissionRequest(Struct, frozen=True):
 
     submissions: tuple[Submission, ...]
     is_batch: bool
+    notes: Mapping[int, str] = {}
+    """Notices about submissions, by position."""
 
 
 def parse_submissions(body: bytes, token: Token) -> SubmissionRequest:
@@ -86,9 +88,10 @@ def submitted(
     """Return the response for each submission, from the ids of all jobs in order."""
     made: list[Submitted] = []
     names: Iterator[JobId] = iter(jobs)
-    for one in request.submissions:
+    for place, one in enumerate(request.submissions):
         own = [next(names) for _ in range(one.array or 1)]
-        name, team, notes = one.run_spec.name, one.team, ignored_keys(policy, one)
+        name, team = one.run_spec.name, one.team
+        notes = notes_on(request, place, policy)
         if not one.array:
             made.append(Submitted(id=own[0], name=name, team=team, state="pending", notes=notes))
             continue
@@ -104,6 +107,12 @@ def submitted(
             )
         )
     return tuple(made)
+
+
+def notes_on(request: SubmissionRequest, place: int, policy: Policy) -> tuple[str, ...]:
+    """Return the notices about one submission of a request."""
+    own = request.notes.get(place)
+    return (*(() if own is None else (own,)), *ignored_keys(policy, request.submissions[place]))
 
 
 def read_body(row_type: type[Row], body: bytes, what: str) -> Row:

@@ -62,6 +62,14 @@ def submit_command(
             help="Show whether and where the job would start, without submitting it",
         ),
     ] = False,
+    allow_pending: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            help="Keep the job pending until nodes join if no node can run it, instead of"
+            " refusing it",
+        ),
+    ] = False,
     bundle: Annotated[
         Path | None, Parameter(help="With --dry-run, recorded run to check the job against")
     ] = None,
@@ -77,6 +85,9 @@ def submit_command(
     recorded run with --bundle. The output shows where the job would start, or why it would wait
     and for how long. Exits with status 1 if the job could never start.
 
+    A job that can never start on this fleet is refused with what would fit; --allow-pending
+    submits it anyway.
+
     With --wait or --follow, the exit status is the job's exit code, 128 plus the signal number if
     a signal ended the job, or 1 for other failures and for failed arrays.
     """
@@ -90,7 +101,7 @@ def submit_command(
     from tenfold.cli.job import live as job_live  # noqa: PLC0415
 
     if dry:
-        job_live.dry_run(file, seek, as_json=as_json)
+        job_live.dry_run(file, seek, as_json=as_json, allow_pending=allow_pending)
         return
     if bundle is not None:
         raise Unreachable(
@@ -98,7 +109,10 @@ def submit_command(
             f"cannot submit to `{bundle}`: it is a recorded run",
             "add `--dry-run`, or leave out `--bundle` to submit to the control plane",
         )
-    job_live.submit(file, job_live.SubmitOptions(wait=wait, follow=follow, as_json=as_json))
+    options = job_live.SubmitOptions(
+        wait=wait, follow=follow, as_json=as_json, allow_pending=allow_pending
+    )
+    job_live.submit(file, options)
 
 
 @app.command(name="list")

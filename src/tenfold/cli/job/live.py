@@ -10,10 +10,11 @@ from tenfold.cli.errors import Exit
 from tenfold.cli.job.details import show_job
 from tenfold.cli.job.live_render import dropped, show_dry_run, show_submitted, show_why
 from tenfold.cli.output import complain, print_json, print_log, print_note, show
-from tenfold.client.calls import JobKeys
+from tenfold.client.calls import JobKeys, MoreKeys
 from tenfold.client.client import Client
 from tenfold.client.endpoint import find_endpoint
-from tenfold.files.jobs.submission import read_submission
+from tenfold.client.problems import FaultyRequest
+from tenfold.files.jobs.submission import faults_in_file, read_submission
 from tenfold.model.api.jobs import PAGE_MAX, Job, Submitted
 from tenfold.model.errors import InputError, TenfoldError, Unreachable
 
@@ -30,6 +31,7 @@ class SubmitOptions(Struct, frozen=True, kw_only=True):
     wait: bool = False
     follow: bool = False
     as_json: bool = False
+    allow_pending: bool = False
 
 
 def submit(file: Path, options: SubmitOptions) -> None:
@@ -49,7 +51,8 @@ def submit(file: Path, options: SubmitOptions) -> None:
             "use `--wait`, or follow one member: `tenfold job logs 'ID[0]' --follow`",
         )
     with Client() as client:
-        made = client.submit_file(file)
+        more: MoreKeys = {"allow_pending": True} if options.allow_pending else {}
+        made = client.submit_file(file, **more)
         if options.as_json and not options.wait:
             print_json(made)
             return
@@ -65,7 +68,7 @@ def submit(file: Path, options: SubmitOptions) -> None:
             raise
 
 
-def dry_run(file: Path, seek: RemedySearch, *, as_json: bool) -> None:
+def dry_run(file: Path, seek: RemedySearch, *, as_json: bool, allow_pending: bool = False) -> None:
     """Print what would happen to a job file; exit with status 1 if it could never start.
 
     Without a control plane the file is only checked.
@@ -73,9 +76,14 @@ def dry_run(file: Path, seek: RemedySearch, *, as_json: bool) -> None:
     if not _is_up():
         check_file(file, as_json=as_json)
         return
-    values = cast("JobKeys", read_submission(file))
+    values = read_submission(file) | ({"allow_pending": True} if allow_pending else {})
     with Client() as client:
-        found = client.dry_run(seek=seek, eta=seek != "none", **values)
+        try:
+            found = client.dry_run(seek=seek, eta=seek != "none", **cast("JobKeys", values))
+        except FaultyRequest as error:
+            if not error.faults:
+                raise
+            raise faults_in_file(file, error.faults) from None
     print_json(found) if as_json else show_dry_run(found)
     if found.outcome == "never":
         raise Exit(EXIT_NO)

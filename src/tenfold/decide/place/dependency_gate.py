@@ -69,7 +69,7 @@ class DependencyGate:
         ]
         seen = view
         if self._hidden_jobs or self._events_hidden:
-            seen = cast("FleetView", _ViewWithout(view, self._hidden_jobs, self._events_hidden))
+            seen = cast("FleetView", ViewWithout(view, self._hidden_jobs, self._events_hidden))
         decision = self._inner.decide(seen, now_ms, visible)
         if not refused:
             return decision
@@ -95,7 +95,7 @@ class DependencyGate:
         return visible
 
 
-class _ViewWithout:
+class ViewWithout:
     """A view without the hidden jobs and without their submission events."""
 
     def __init__(self, view: FleetView, hidden_jobs: Mapping[JobId, Job], hidden: int) -> None:

@@ -5,16 +5,19 @@ All errors are reported at once, each with its key, and in a file with its line.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from tenfold.files.core.document import Document, read_document
 from tenfold.files.core.rows import read_row, wrong_value
+from tenfold.files.jobs.key_hints import with_key_hint
+from tenfold.files.jobs.size import SIZE_KEYS, Size, size_faults, size_of
 from tenfold.files.slurm.times import slurm_seconds
+from tenfold.model.api.problems import Fault
 from tenfold.model.errors import InvalidFile
 from tenfold.model.fleet.constraints import PlacementConstraints
 from tenfold.model.fleet.finding import Finding
@@ -25,7 +28,6 @@ from tenfold.model.job.spec import (
     ALIASES,
     DURATION_S_MAX,
     NOT_SUBMITTED,
-    Elastic,
     JobFile,
     JobSpec,
 )
@@ -44,28 +46,9 @@ RESERVED_VARIABLES = (
     "MASTER_PORT",
 )
 """Variables that Tenfold sets for every job, so jobs cannot set them."""
-_PER_NODE = {
-    "nodes": "gpus_per_node",
-    "cpus_per_node": "cpus",
-    "memory_gib_per_node": "mem_gib",
-    "elastic": "least_gpus",
-}
-"""Per-node keys, and their counterparts for the whole job."""
-_WITH_GPUS = ("cpus", "mem_gib", "least_gpus", "most_gpus")
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)\Z")
 _UNITS_S = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 _DURATION_HINT = "use seconds, or a duration such as `90m`, `12h`, `2d`, `1-12:00:00`"
-
-
-class _Size(Struct, frozen=True, kw_only=True):
-    """Resources of the whole job."""
-
-    gpus: float
-    gpus_per_node: int | None
-    cpus: float
-    memory_gib: float
-    least_gpus: int = 0
-    most_gpus: int = 0
 
 
 def read_submission(path: Path) -> dict[str, object]:
@@ -87,6 +70,22 @@ def read_submission(path: Path) -> dict[str, object]:
     return body
 
 
+def faults_in_file(path: Path, faults: Iterable[Fault]) -> InvalidFile:
+    """Return the errors that a control plane found in a job, with their lines in its file."""
+    document = read_document(path)
+    _, written = _by_main_keys(document.values, [])
+    findings = [
+        Finding(
+            code=one.code,
+            message=one.message,
+            hint=one.hint,
+            path=tuple(one.field.split(".")) if one.field else (),
+        )
+        for one in faults
+    ]
+    return _faulty(path, document, written, findings)
+
+
 def read_job_file(path: Path) -> JobFile:
     """Return a job file whose `command` is optional, or raise `FaultyFile` with all errors."""
     document = read_document(path)
@@ -103,7 +102,7 @@ def job_of(row: JobFile) -> Job:
 
     The caller sets the submission time and the dependencies.
     """
-    size = _size(row)
+    size = size_of(row)
     terms = _terms(row, size)
     return Job(
         id=JobId(row.name),
@@ -125,12 +124,15 @@ def submission_of(
     `team` is the default: the team of the caller.
     """
     row = _spec(JobSpec, values, findings)
-    if row is not None:
-        findings += _size_faults(row)
-        findings += _faults(row)
     if row is None or findings:
+        if findings:
+            # The other keys are checked too, so that all errors come at once.
+            findings += _faults_of(_rest(values), values, findings)
         return None
-    size = _size(row)
+    findings += _faults_of(row, values, ())
+    if findings:
+        return None
+    size = size_of(row)
     return Submission(
         team=TeamId(row.team or team),
         user=user,
@@ -176,8 +178,17 @@ def _faulty(
 
 def _spec(kind: type[Spec], values: Mapping[str, object], findings: list[Finding]) -> Spec | None:
     row = read_row(kind, dict(values), (), findings)
+    findings[:] = [with_key_hint(one) for one in findings]
     if isinstance(line := values.get("command"), str):
         findings[:] = [_as_arguments(one, line) for one in findings]
+    return row
+
+
+def _rest(values: Mapping[str, object]) -> JobFile:
+    """Return the keys of a submission that are valid; the others have their defaults."""
+    kept = {key: value for key, value in values.items() if key not in NOT_SUBMITTED}
+    row = read_row(JobFile, kept, (), [])
+    assert row is not None, "a job file has no required key"
     return row
 
 
@@ -185,29 +196,20 @@ def _job_file(values: Mapping[str, object], findings: list[Finding]) -> JobFile 
     row = _spec(JobFile, values, findings)
     if row is None:
         return None
-    if "gpus" in values:
-        findings += [
-            _wrong(
-                key,
-                f"`{key}` is per node, but `gpus` is for the whole job",
-                f"use `{other}` instead",
-            )
-            for key, other in _PER_NODE.items()
-            if key in values
-        ]
-        findings += () if row.gpus is None else _whole_faults(row, row.gpus)
-    else:
-        findings += [
-            _wrong(key, f"`{key}` is for the whole job and needs `gpus`", "add `gpus`")
-            for key in _WITH_GPUS
-            if key in values
-        ]
-        findings += _size_faults(row)
+    findings += _faults_of(row, values, findings)
     if "checkpoint" in values and "checkpoint_every_s" in values:
         findings.append(_one_of("checkpoint_every_s", "checkpoint"))
     findings += _span_faults(row.checkpoint_every_s, ("checkpoint_every_s",))
-    findings += _faults(row)
     return row
+
+
+def _faults_of(
+    row: JobSpec, values: Mapping[str, object], known: Sequence[Finding]
+) -> list[Finding]:
+    """Return what is wrong with values that each have the right type, beside the known errors."""
+    faulty = [one.path[0] for one in known if one.path]
+    found = [] if any(key in faulty for key in SIZE_KEYS) else size_faults(row, values.keys())
+    return found + [one for one in _faults(row) if one.path[0] not in faulty]
 
 
 def _as_arguments(one: Finding, line: str) -> Finding:
@@ -218,30 +220,7 @@ def _as_arguments(one: Finding, line: str) -> Finding:
     return replace(one, message=message, hint=f'use `["sh", "-c", {json.dumps(line[:60])}]`')
 
 
-def _size(row: JobSpec) -> _Size:
-    if isinstance(row, JobFile) and row.gpus is not None:
-        bounds = (row.least_gpus, row.most_gpus)
-        least, most = (0 if bounds == (None, None) else each or int(row.gpus) for each in bounds)
-        return _Size(
-            gpus=row.gpus,
-            gpus_per_node=int(row.gpus_per_node) or None,
-            cpus=row.cpus,
-            memory_gib=row.mem_gib,
-            least_gpus=least,
-            most_gpus=most,
-        )
-    elastic, per_node = row.elastic, int(row.gpus_per_node)
-    return _Size(
-        gpus=row.gpus_per_node * row.nodes,
-        gpus_per_node=per_node if row.nodes > 1 else None,
-        cpus=0.0 if elastic else row.cpus_per_node * row.nodes,
-        memory_gib=row.memory_gib_per_node * row.nodes,
-        least_gpus=elastic.min * per_node if elastic else 0,
-        most_gpus=elastic.max * per_node if elastic else 0,
-    )
-
-
-def _shape(row: JobSpec, size: _Size) -> Shape:
+def _shape(row: JobSpec, size: Size) -> Shape:
     types = [row.accelerator] if isinstance(row.accelerator, str) else row.accelerator
     avoids = [*row.avoids, *(["production"] if row.kind == "experiment" else [])]
     where = PlacementConstraints(
@@ -276,7 +255,7 @@ def _run_spec(row: JobSpec) -> RunSpec:
     )
 
 
-def _terms(row: JobSpec, size: _Size) -> Terms | None:
+def _terms(row: JobSpec, size: Size) -> Terms | None:
     saves = row.checkpoint
     every = None if saves is None else saves.interval
     if isinstance(row, JobFile) and row.checkpoint_every_s is not None:
@@ -290,6 +269,7 @@ def _terms(row: JobSpec, size: _Size) -> Terms | None:
         after=tuple(JobId(name) for name in row.after),
         off_peak=row.off_peak,
         idle_ms=UNSET if row.idle_after is None else _millis(row.idle_after) or UNSET,
+        allow_pending=row.allow_pending or UNSET,
     )
     return None if terms == Terms() else terms
 
@@ -305,54 +285,6 @@ def _faults(row: JobSpec) -> Iterator[Finding]:
         if name.startswith(RESERVED_VARIABLES):
             message = f"`env` sets `{name}`, which Tenfold sets for every job"
             yield Finding(code="wrong-value", message=message, hint="remove it", path=("env", name))
-
-
-def _size_faults(row: JobSpec) -> Iterator[Finding]:
-    """Yield what is wrong with a per-node size."""
-    gpus = row.gpus_per_node
-    if gpus % 1 and (gpus > 1 or row.nodes > 1):
-        message = f"`gpus_per_node` is {gpus:g}: only one GPU on one node can be fractional"
-        yield _wrong("gpus_per_node", message, "request whole GPUs")
-    if row.nodes > 1 and not gpus:
-        message = (
-            f"`nodes` is {row.nodes}, but `gpus_per_node` is 0: a gang needs GPUs on each node"
-        )
-        yield _wrong("nodes", message, "set `gpus_per_node`, or use one node")
-    if row.elastic is not None:
-        yield from _elastic_faults(row, row.elastic)
-
-
-def _whole_faults(row: JobFile, gpus: float) -> Iterator[Finding]:
-    """Yield what is wrong with the size of a whole job."""
-    hint = "see docs/reference/job-file.md for the values of each key"
-    per_node = row.gpus_per_node
-    if per_node % 1:
-        message = f"`gpus_per_node` is {per_node:g}: nodes of a gang provide whole GPUs"
-        yield _wrong("gpus_per_node", message, hint)
-    elif gpus > 1 and gpus % 1:
-        message = f"`gpus` is {gpus:g}: only a single GPU can be fractional"
-        yield _wrong("gpus", message, hint)
-    elif per_node and gpus % per_node:
-        message = f"`gpus` is {gpus:g}, which is not a multiple of `gpus_per_node` {per_node:g}"
-        yield _wrong("gpus", message, hint)
-    if row.least_gpus is not None and row.least_gpus > gpus:
-        message = f"`least_gpus` is {row.least_gpus}, more than `gpus` {gpus:g}"
-        yield _wrong("least_gpus", message, hint)
-    if row.most_gpus is not None and row.most_gpus < gpus:
-        message = f"`most_gpus` is {row.most_gpus}, less than `gpus` {gpus:g}"
-        yield _wrong("most_gpus", message, hint)
-
-
-def _elastic_faults(row: JobSpec, elastic: Elastic) -> Iterator[Finding]:
-    if not elastic.min <= row.nodes <= elastic.max:
-        message = f"`elastic` is {elastic.min} to {elastic.max} nodes, but `nodes` is {row.nodes}"
-        yield _wrong("elastic", message, "set `nodes` within the range")
-    if not row.gpus_per_node or row.gpus_per_node % 1:
-        message = "an elastic job needs whole GPUs on each node"
-        yield _wrong("elastic", message, "set `gpus_per_node`")
-    if row.memory_gib_per_node:
-        message = "an elastic job cannot request memory"
-        yield _wrong("memory_gib_per_node", message, "remove it, or remove `elastic`")
 
 
 def _span_faults(span: str | float | None, path: tuple[str, ...]) -> Iterator[Finding]:

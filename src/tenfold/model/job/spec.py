@@ -2,6 +2,8 @@
 
 A job file has the keys of a submission. It may instead give the size of the whole job, with the
 columns of a job table; such a file can be tried against a recorded run.
+
+`gpus` counts the whole job, `gpus_per_node` one node; decision 0031 says how they combine.
 """
 
 from collections.abc import Mapping
@@ -62,10 +64,14 @@ class JobSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: FolderName = "job"
     team: FolderName | None = None
     image: Image = ""
-    nodes: NodeCount = 1
+    nodes: NodeCount | None = None
+    """1, unless `gpus` is set: the scheduler then chooses."""
+    gpus: Annotated[float, Meta(ge=0, le=10_000_000)] | None = None
+    """GPUs of the whole job."""
     gpus_per_node: Annotated[float, Meta(ge=0, le=1_024)] = 0.0
     accelerator: NameOrNames = field(default_factory=list[str])
-    cpus_per_node: Annotated[float, Meta(ge=0, le=100_000)] = 1.0
+    cpus_per_node: Annotated[float, Meta(ge=0, le=100_000)] | None = None
+    """1, unless a row of a job table sets `cpus`."""
     memory_gib_per_node: Annotated[float, Meta(ge=0, le=1_000_000)] = 0.0
     time_limit: Duration | None = None
     priority: Annotated[int, Meta(ge=-1_000_000_000, le=1_000_000_000)] = 0
@@ -85,6 +91,8 @@ class JobSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     how: TopologyMode = "preferred"
     needs: Tags = field(default_factory=list[str])
     avoids: Tags = field(default_factory=list[str])
+    allow_pending: bool = False
+    """Keep it pending where no set of nodes of the fleet can ever run it, until nodes join."""
 
 
 class JobFile(JobSpec, frozen=True, kw_only=True):
@@ -95,9 +103,8 @@ class JobFile(JobSpec, frozen=True, kw_only=True):
     """Looser than a submission: these names come from another scheduler and name no folder."""
     team: Line | None = None
     user: Line = ""
-    gpus: Annotated[float, Meta(ge=0, le=10_000_000)] | None = None
-    """GPUs of the whole job; `cpus` and `mem_gib` are then for the whole job too."""
     cpus: Annotated[float, Meta(ge=0, le=1e9)] = 0.0
+    """For the whole job, as `mem_gib` is; both need `gpus`."""
     mem_gib: Annotated[float, Meta(ge=0, le=1e9)] = 0.0
     least_gpus: GpuCount | None = None
     most_gpus: GpuCount | None = None
@@ -106,7 +113,6 @@ class JobFile(JobSpec, frozen=True, kw_only=True):
 
 NOT_SUBMITTED: Mapping[str, str] = {
     "user": "remove it: the token identifies the user",
-    "gpus": "use `nodes` and `gpus_per_node`",
     "cpus": "use `cpus_per_node`",
     "mem_gib": "use `memory_gib_per_node`",
     "least_gpus": "use `elastic`, in nodes",

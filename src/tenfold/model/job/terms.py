@@ -40,6 +40,8 @@ Known only in a replay, and to no policy."""
     idle_ms: Millis | UnsetType = UNSET
     """How long it may be inactive before it counts as idle; unset where the job sets none. It can
 only shorten the limit of the control plane and its policy."""
+    allow_pending: bool | UnsetType = UNSET
+    """Set where a job that this fleet can never run waits for nodes that may join later."""
 
 
 class Window(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -25,9 +25,10 @@ from tenfold.model.job.job import Job
 from tenfold.model.job.submission import Submission, admitted
 from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.policy.policy import Policy
-from tenfold.model.reason import Reason
+from tenfold.model.reason import Reason, joined
 from tenfold.model.units import Millis
 from tenfold.study.eta.eta import Eta
+from tenfold.study.why.never import FleetCheck
 from tenfold.study.why.remedies import RemedySearch
 from tenfold.study.why.why import Explainer, Why, eta_for, holders_in, why_under
 
@@ -61,6 +62,7 @@ class FleetSnapshot:
         self._govern = (policy.govern or GovernanceRules()) if policy.name == "governed" else None
         self._explainer: Explainer | None = None
         self._reasons: dict[str, Reason] = {}
+        self._check: FleetCheck | None = None
         self._lock = Lock()
         self.asking_s = 0.0
         """Time spent on finding reasons so far."""
@@ -70,7 +72,7 @@ class FleetSnapshot:
         job = self.fleet.pending.get(JobId(job_id))
         if job is None:
             return None
-        return _comes_after(self.fleet, job) or self._reason_of(job)
+        return _comes_after(self.fleet, job) or self._waits_for_nodes(job) or self._reason_of(job)
 
     def why(self, job_id: str, seek: RemedySearch, *, with_eta: bool) -> WaitAnswer | None:
         """Return why a job is pending and what would start it; None if it is not pending."""
@@ -89,6 +91,9 @@ class FleetSnapshot:
         return self._explain(fleet, job, seek, with_eta=with_eta)
 
     def _explain(self, fleet: Fleet, job: Job, seek: RemedySearch, *, with_eta: bool) -> WaitAnswer:
+        if (reason := self._waits_for_nodes(job)) is not None:
+            why = Why(job_id=job.id, team=job.team, at_ms=self.at_ms, state="waits", reason=reason)
+            return WaitAnswer(why=why)
         waiting = len(fleet.pending)
         is_long = waiting > QUEUE_MAX
         if waiting > QUEUE_COUNTED_MAX or (is_long and self._govern is not None):
@@ -119,6 +124,18 @@ class FleetSnapshot:
             holders=holders_in(fleet, job.shape),
             reservation=fleet.reservations.get(job.id),
         )
+
+    def _waits_for_nodes(self, job: Job) -> Reason | None:
+        """Return why a job that waits for nodes to join can never start on those of today."""
+        if job.terms is None or job.terms.allow_pending is not True:
+            return None
+        with self._lock:
+            check = self._check
+            if check is None:
+                nodes = self.fleet.nodes.values()
+                check = self._check = FleetCheck(nodes, self._policy, self.at_ms)
+            reasons = check.never_for(job)
+        return joined(reasons) if reasons else None
 
     def _reason_of(self, job: Job) -> Reason:
         with self._lock:

@@ -7,7 +7,6 @@ the job in the queue. So a dry run and a submission cannot disagree.
 from anyio import to_thread
 from litestar import Router, post
 
-from tenfold.decide.place.job_keys import ignored_keys
 from tenfold.fleet.topology.topology import TopologyCapacity
 from tenfold.journal.store import last_seq
 from tenfold.model.api import jobs
@@ -26,7 +25,7 @@ from tenfold.server.routes.why import Seek, plain_why
 from tenfold.server.runtime.admission import EXPENSIVE
 from tenfold.server.runtime.deps import Control, ControlDep
 from tenfold.server.schemas import iso, to_eta
-from tenfold.server.submissions import SubmissionRequest
+from tenfold.server.submissions import SubmissionRequest, notes_on
 from tenfold.study.why.remedies import RemedySearch
 
 NODES_SHOWN_MAX = 100
@@ -49,14 +48,21 @@ async def dry_run_job(
             "not-an-object", sentence="a dry run takes one job, and the body has several"
         )
         raise Problem(422, reason, "send one request per job")
-    return await to_thread.run_sync(_dry_run, control, request.user, parsed, seek, eta)
+    body = await request.body()
+    return await to_thread.run_sync(_dry_run, control, request.user, parsed, body, seek, eta)
 
 
 def _dry_run(
-    control: Control, token: Token, parsed: SubmissionRequest, seek: RemedySearch, eta: bool
+    control: Control,
+    token: Token,
+    parsed: SubmissionRequest,
+    body: bytes,
+    seek: RemedySearch,
+    eta: bool,
 ) -> DryRun:
     if has_dependencies(parsed):
         parsed = resolve_dependencies(parsed, control.store, token)
+    parsed, advice = control.feasibility.advised(parsed, body, token.reader)
     (one,) = parsed.submissions
     with control.store.reading() as connection:
         newest = last_seq(connection)
@@ -80,7 +86,7 @@ def _dry_run(
         why=plain_why(found, snapshot, token),
         eta=to_eta(found.eta),
         is_brief=found.is_brief,
-        notes=ignored_keys(control.follower.policy, one),
+        notes=(*notes_on(parsed, 0, control.follower.policy), *advice),
     )
 
 

@@ -76,7 +76,8 @@ async def submit_jobs(
 ) -> Response[Submitted | Batch]:
     """Submit one job, or several as `{"jobs": [...]}`; responds once they are on disk.
 
-    A repeated request with the same `Idempotency-Key` gets status 200 and the same job ids.
+    A repeated request with the same `Idempotency-Key` gets status 200 and the same job ids. A job
+    that can never start on this fleet is refused with status 422, unless it sets `allow_pending`.
     """
     body = await request.body()
     parsed, key = await read_submissions(body, request.user, idempotency_key)
@@ -88,6 +89,10 @@ async def submit_jobs(
         if has_dependencies(parsed):
             parsed = await to_thread.run_sync(
                 resolve_dependencies, parsed, control.store, request.user
+            )
+        if not control.feasibility.has_checked(parsed):
+            parsed = await to_thread.run_sync(
+                control.feasibility.checked, parsed, body, request.user.reader
             )
         submissions = with_trace(parsed.submissions, control.traces.current())
         answer = await call_loop(control.inbox, Submit(submissions, key), control.wait_s)

@@ -17,6 +17,7 @@ from tenfold.server.auth.tokens import Tokens
 from tenfold.server.background.follower import Follower
 from tenfold.server.event_cursor import EventCursor
 from tenfold.server.event_pages import EventPages
+from tenfold.server.feasibility import Feasibility
 from tenfold.server.inbox_client import WAIT_S
 from tenfold.server.job_details import Workdir
 from tenfold.server.metrics.metrics import Meters
@@ -43,6 +44,7 @@ class Control(Struct, frozen=True, kw_only=True, eq=False):
     inbox: Inbox
     tokens: Tokens
     follower: Follower
+    feasibility: Feasibility
     logs: JobLogs
     meters: Meters
     usage: Usage

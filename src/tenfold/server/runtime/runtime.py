@@ -42,6 +42,7 @@ from tenfold.server.background.sampler import UsageSampler
 from tenfold.server.background.shadow import ShadowCollector, ShadowRunner
 from tenfold.server.event_cursor import EventCursor
 from tenfold.server.event_pages import EventPages
+from tenfold.server.feasibility import Feasibility
 from tenfold.server.inbox_client import STARTING, WAIT_S
 from tenfold.server.job_details import Workdir
 from tenfold.server.metrics.metered_journal import MeteredJournal
@@ -125,6 +126,7 @@ class Runtime:
             inbox=self.inbox,
             tokens=Tokens(self.store, now_ms),
             follower=follower,
+            feasibility=Feasibility(self.store, follower, self.trouble),
             logs=deps.logs,
             meters=self.meters,
             usage=self.usage,

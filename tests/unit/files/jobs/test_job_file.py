@@ -46,7 +46,10 @@ def test_a_column_that_means_a_key_is_submitted_as_that_key(tmp_path: Path):
             "gpus = 16\ngpus_per_node = 8\ncpus = 4",
             "nodes = 2\ngpus_per_node = 8\ncpus_per_node = 2",
         ),
-        ("gpus = 4\nmem_gib = 8", "gpus_per_node = 4\nmemory_gib_per_node = 8\ncpus_per_node = 0"),
+        (
+            "gpus = 4\nnodes = 1\nmem_gib = 8",
+            "gpus_per_node = 4\nmemory_gib_per_node = 8\ncpus_per_node = 0",
+        ),
         ("gpus = 0.5", "gpus_per_node = 0.5\ncpus_per_node = 0"),
         (
             "gpus = 0\ncpus = 1\ngpu_type = 'A'\nlimit_s = 7200",
@@ -107,12 +110,16 @@ def test_a_key_that_cannot_be_submitted_is_refused_with_what_to_write(tmp_path: 
 
 
 def test_a_size_by_the_node_and_one_of_the_whole_job_are_not_mixed(tmp_path: Path):
-    path = written(tmp_path, "gpus = 8\nnodes = 1\ncpus_per_node = 4\n")
+    path = written(tmp_path, "gpus = 8\nnodes = 1\ncpus_per_node = 4\ncpus = 4\n")
     with pytest.raises(InvalidFile) as error:
         read_job_file(path)
     assert told(error.value) == [
-        (2, "`nodes` is per node, but `gpus` is for the whole job"),
-        (3, "`cpus_per_node` is per node, but `gpus` is for the whole job"),
+        (3, "`cpus_per_node` is per node, but `cpus` is for the whole job"),
+    ]
+    with pytest.raises(InvalidFile) as error:
+        read_job_file(written(tmp_path, "gpus = 8\ncpus_per_node = 4\n"))
+    assert told(error.value) == [
+        (2, "`cpus_per_node` is per node, but `gpus` does not say how many nodes"),
     ]
     with pytest.raises(InvalidFile) as error:
         read_job_file(written(tmp_path, "gpus_per_node = 8\ncpus = 4\nleast_gpus = 4\n"))
