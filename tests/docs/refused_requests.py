@@ -118,10 +118,10 @@ This page shows what a control plane answers to impossible or odd requests.
 <!-- Written by tests/docs/refused_requests.py; do not edit by hand. -->
 
 The fleet has 8 nodes with 8 `H100-80G-SXM` each, one of them cordoned, in two racks (96 CPUs, \
-1,024 GiB, tag `EU`), and 4 nodes with 4 `L4` each (32 CPUs, 128 GiB, tags `US` and `shared`). The \
-policy is `governed`, with an hour of maintenance a day; team `red` may use all of it, team `small` \
-8 GPUs, and team `swiss` only nodes tagged `CH`. `command` and `name` are left out. An answer of \
-201 means that the job was submitted, 422 that it was refused.
+1,024 GiB, tag `EU`), and 4 nodes with 4 `L4` each (32 CPUs, 128 GiB, tags `US` and `shared`). \
+The policy is `governed`, with an hour of maintenance a day; team `red` may use all of it, team \
+`small` 8 GPUs, and team `swiss` only nodes tagged `CH`. `command` and `name` are left out. \
+Status 201 means that the job was submitted, 422 that it was refused.
 
 A job that can never start on this fleet is refused unless it sets \
 [`allow_pending`](job-file.md#scheduling). Nodes that are cordoned, down or busy are not a reason \

@@ -42,7 +42,7 @@ def test_a_body_that_is_no_object_is_told_so(member: Client, body: object):
     ("body", "field", "code"),
     [
         ({}, "command", "missing-key"),
-        ({"command": ["true"], "gpus": 1}, "gpus", "unknown-key"),
+        ({"command": ["true"], "gpuz": 1}, "gpuz", "unknown-key"),
         ({"command": "true"}, "command", "wrong-value"),
         ({"command": ["true"], "nodes": 0}, "nodes", "wrong-value"),
         ({"command": ["true"], "nodes": 10**30}, "nodes", "wrong-value"),

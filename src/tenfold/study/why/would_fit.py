@@ -21,7 +21,6 @@ from tenfold.study.why.never import FleetCheck, most_that, sized
 
 NAMES_MAX = 8
 """Accelerators or tags listed in a hint."""
-NOT_DIVISIBLE = "gpus-not-divisible"
 _Kind = tuple[int, int, int, FreeNodeIndex]
 """GPUs, milli-CPUs and MiB of a kind of node, and its nodes."""
 
@@ -58,7 +57,7 @@ def not_divisible(check: FleetCheck, shape: Shape, given: Collection[str]) -> Fi
     options = [f"`gpus = {n}`" for n in whole]
     options += [_split_text(one) for one in check.even_splits(shape)][:1]
     return Finding(
-        code=NOT_DIVISIBLE, message=message, hint=_use(options), path=(_key("gpus", given),)
+        code="gpus-not-divisible", message=message, hint=_use(options), path=(_key("gpus", given),)
     )
 
 
@@ -206,9 +205,9 @@ def _other_accelerators(check: FleetCheck, shape: Shape) -> str:
     known = list(
         dict.fromkeys(node.accelerator for node in check.fleet.nodes.values() if node.accelerator)
     )
-    asked = shape.accelerators[0]
-    near = [name for name in known if asked.lower() in name.lower()]
-    near = near or get_close_matches(asked, known, n=1, cutoff=0.6)
+    wanted = shape.accelerators[0]
+    near = [name for name in known if wanted.lower() in name.lower()]
+    near = near or get_close_matches(wanted, known, n=1, cutoff=0.6)
     if near:
         return f"did you mean {_names(near, ' or ')}?"
     return f"accelerators of this fleet: {_names(known)}" if known else "no node has a GPU"

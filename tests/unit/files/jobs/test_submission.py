@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tenfold.files.jobs.submission import read_submission, submission_of
+from tenfold.files.jobs.submission import faults_in_file, read_submission, submission_of
+from tenfold.model.api.problems import Fault
 from tenfold.model.errors import InvalidFile
 from tenfold.model.fleet.finding import Finding
 from tenfold.model.ids import TeamId
@@ -96,3 +97,89 @@ def test_an_array_is_so_many_jobs_that_know_their_place():
 def test_a_job_is_named_by_its_number():
     [one] = admitted(asked(name="train"), 12, Millis(5))
     assert (one.job.id, one.job.submitted_ms, one.job.terms) == ("train-12", 5, None)
+
+
+@pytest.mark.parametrize(
+    ("values", "gpus", "per_node"),
+    [
+        ({"gpus_per_node": 16}, 16, 16),
+        ({"gpus": 16}, 16, None),
+        ({"gpus": 12, "nodes": 2}, 12, 6),
+        ({"gpus": 12, "gpus_per_node": 4}, 12, 4),
+        ({"gpus": 16, "nodes": 2, "gpus_per_node": 8}, 16, 8),
+        ({"gpus": 1}, 1, None),
+        ({"gpus_per_node": 1}, 1, None),
+    ],
+)
+def test_gpus_are_of_the_whole_job_and_gpus_per_node_of_one_node(
+    values: dict[str, object], gpus: int, per_node: int | None
+):
+    shape = asked(**values).shape
+    assert (shape.gpus, shape.gpus_per_node) == (gpus, per_node)
+
+
+@pytest.mark.parametrize(
+    ("values", "field"),
+    [
+        ({"gpus": 16, "nodes": 3}, "gpus"),
+        ({"gpus": 16, "gpus_per_node": 5}, "gpus"),
+        ({"gpus": 16, "nodes": 2, "gpus_per_node": 4}, "gpus"),
+        ({"gpus": 1.5}, "gpus"),
+        ({"gpus": 0, "nodes": 2}, "gpus"),
+        ({"gpus": 0.5, "nodes": 2}, "gpus"),
+        ({"gpus": 16, "cpus_per_node": 4}, "cpus_per_node"),
+        ({"gpus": 16, "elastic": {"min": 1, "max": 2}}, "elastic"),
+    ],
+)
+def test_gpus_that_contradict_another_key_or_leave_a_remainder_are_refused(
+    values: dict[str, object], field: str
+):
+    assert faults(**values) == [("wrong-value", field)]
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("time", "time_limit"),
+        ("gpu", "gpus_per_node"),
+        ("num_gpus", "gpus"),
+        ("mem", "memory_gib_per_node"),
+        ("partition", "needs"),
+        ("depends_on", "after"),
+        ("cpus-per-task", "cpus_per_node"),
+        ("tiem_limit", "time_limit"),
+    ],
+)
+def test_a_key_of_another_scheduler_gets_the_key_to_write(key: str, meant: str):
+    findings: list[Finding] = []
+    assert submission_of({"command": ["true"], key: 1}, TEAM, "", findings) is None
+    assert findings[0].hint.startswith(f"did you mean `{meant}`")
+
+
+def test_wrong_values_are_named_beside_unknown_and_missing_keys():
+    findings: list[Finding] = []
+    values = {"nodes": 2, "gpus_per_node": 0.5, "time": "1h", "grace": "soon"}
+    assert submission_of(values, TEAM, "", findings) is None
+    assert sorted((one.code, one.field) for one in findings) == [
+        ("missing-key", ""),
+        ("unknown-key", "time"),
+        ("wrong-value", "gpus_per_node"),
+        ("wrong-value", "grace"),
+    ]
+
+
+def test_a_size_with_a_wrong_type_is_reported_once():
+    assert faults(nodes="two", gpus_per_node=8, elastic={"min": 2, "max": 3}) == [
+        ("wrong-value", "nodes")
+    ]
+
+
+def test_what_a_control_plane_refuses_is_found_in_the_file(tmp_path: Path):
+    path = tmp_path / "job.toml"
+    path.write_text('command = ["true"]\ngpu_type = "H900"\ngpus_per_node = 16\n')
+    told = [
+        Fault(field="accelerator", code="no-such-accelerator", message="no node has `H900`"),
+        Fault(field="gpus_per_node", code="larger-than-a-node", message="needs 16 GPUs"),
+    ]
+    found = faults_in_file(path, told).findings
+    assert [(one.line, one.field) for one in found] == [(2, "gpu_type"), (3, "gpus_per_node")]
