@@ -36,7 +36,8 @@ def test_dependencies_on_arrays_are_counted_with_every_job_that_has_them(
 ):
     """A batch of a few bytes for each job would have 10,000 names in each of its events."""
     with plane.wire() as red:
-        array = {"command": ["true"], "array": 1_000, "nodes": 99, "gpus_per_node": 1}
+        array = {"command": ["true"], "array": 1_000, "nodes": 99}
+        array |= {"gpus_per_node": 1, "allow_pending": True}
         base = red.post(f"{API}/jobs", {**array, "name": "base"})
         watch.count(sent_bytes=100, jobs=1_000)
         assert base.status == 201

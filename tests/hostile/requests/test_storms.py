@@ -138,7 +138,7 @@ def test_watchers_that_do_not_read_cost_bounded_memory(own_plane: OwnPlane):
     limits = (f"streams={2 * STREAMS}", "team-share=1", "token-share=1")
     plane = own_plane("--virtual-nodes", "1", *(f"--limit={one}" for one in limits))
     watch = Watch(plane)
-    large = {"command": ["true", "x" * 60_000], "gpus_per_node": 64}
+    large = {"command": ["true", "x" * 60_000], "gpus_per_node": 64, "allow_pending": True}
     with plane.wire() as red:
         for _ in range(40):
             assert red.post(f"{API}/jobs", {"jobs": [large] * 2}).status == 201

@@ -92,8 +92,8 @@ def test_the_nodes_of_a_fleet_file_are_virtual_here(up: Up, tmp_path: Path):
         )
         assert client.wait(made.id, timeout_s=HANG_S).state == "succeeded"
         assert len(client.logs(made.id, member=1).split(",")) == 4
-        refused = client.submit(command=["true"], gpus_per_node=1, avoids=["virtual"])
-        assert client.wait(refused.id, timeout_s=HANG_S).state == "failed"
+        with pytest.raises(tenfold.InputError, match="without `virtual`"):
+            client.submit(command=["true"], gpus_per_node=1, avoids=["virtual"])
     up.interrupt()
 
 
