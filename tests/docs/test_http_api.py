@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from docs.console_blocks import ROOT
+from tenfold.decide.place.capacity_gate import MAY_CHANGE
 from tenfold.journal.read_tables import KEY_KEPT_MS
 from tenfold.live.executor import LOG_TAIL_BYTES
 from tenfold.live.inbox import Inbox
@@ -24,6 +25,7 @@ from tenfold.model.api.tokens import DAYS, DAYS_MAX
 from tenfold.model.job.job import ENDED
 from tenfold.model.job.submission import ARRAY_MOST
 from tenfold.model.units import HOUR
+from tenfold.report.reasons.registry import shown_code
 from tenfold.server import problems
 from tenfold.server.app import make_app
 from tenfold.server.auth.access import PUBLIC, routes_of
@@ -49,6 +51,10 @@ LOOP_REASONS = ("live/inbox.py", "server/runtime/runtime.py", "server/runtime/he
 """Files whose reasons are answered with 503."""
 OF_PARSERS = {(422, "missing-key"), (422, "unknown-key"), (422, "wrong-value")}
 """Codes of findings, which `tests/docs/test_pages.py` holds against the source."""
+OF_FLEET = {(422, shown_code(code)) for code in (*MAY_CHANGE, "above-limit")} | {
+    (422, "gpus-not-divisible")
+}
+"""Codes of jobs that can never start; all of them are documented."""
 OTHER = {
     (400, "wrong-value"),
     (408, "request-timeout"),
@@ -230,7 +236,8 @@ def test_every_code_stands_beside_its_status_and_no_other():
     given, documented = given_codes(), documented_codes()
     assert len(given) > 30
     assert sorted(given - documented) == []
-    assert sorted(documented - given - OF_PARSERS - OTHER) == []
+    assert sorted(OF_FLEET - documented) == []
+    assert sorted(documented - given - OF_PARSERS - OF_FLEET - OTHER) == []
 
 
 def test_limits_are_those_of_the_code():
