@@ -150,8 +150,8 @@ def held(plane: Plane, job_id: str) -> None:
     told = plane.until_held(job_id)
     assert told["state"] == "pending"
     assert told["reason"]["sentence"] == (
-        "held: the control plane failed on it (Planted: embedded null byte); cancel it, and submit "
-        "it again once the cause is fixed"
+        "held after an internal error of the control plane (Planted: embedded null byte); "
+        "cancel it, and resubmit it once the cause is fixed"
     )
     until(lambda: "tenfold_held_jobs 1.0" in plane.client.get("/metrics").text)
     why = plane.client.get(f"{API}/jobs/{job_id}/why").json()
