@@ -113,17 +113,17 @@ Table = tuple[str, list[str], list[list[str]]]
 def _down_table(result: SparesReport) -> Table:
     kept = f"spares to keep {count(result.gpus_kept, 'GPU')} up"
     rows = [
-        _row("nodes down at once", result.down),
-        _row("  if failures were independent", result.poisson),
+        _row("nodes down at once", result.down, f"{result.down.mean:,.1f}"),
+        _row("  if failures were independent", result.poisson, f"{result.poisson.mean:,.1f}"),
         _row(kept, result.spares),
         _row("  if failures were independent", result.spares_poisson),
     ]
     return "", ["", ">mean", ">P50", ">P90", ">P99", ">max"], rows
 
 
-def _row(name: str, down: DownStats) -> list[str]:
+def _row(name: str, down: DownStats, mean: str = "") -> list[str]:
     most = "" if down.max is None else f"{down.max:,}"
-    return [name, f"{down.mean:,.1f}", f"{down.p50:,}", f"{down.p90:,}", f"{down.p99:,}", most]
+    return [name, mean, f"{down.p50:,}", f"{down.p90:,}", f"{down.p99:,}", most]
 
 
 def _pool_table(result: SparesReport) -> Table:
