@@ -247,7 +247,9 @@ def test_what_a_shadow_said_is_shown(
     trial.follow("edf")
     assert main(["policy", "shadow"]) == 0
     said = capsys.readouterr().out
-    assert "shadow policy `edf`, live policy `fifo`: agrees in 67% of 3 cycles, differs in 1" in said
+    assert (
+        "shadow policy `edf`, live policy `fifo`: agrees in 67% of 3 cycles, differs in 1" in said
+    )
     assert "it would start `job-4` on `n1`" in said
     assert main(["policy", "shadow", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
