@@ -38,6 +38,24 @@ app.command(
     """,
 )
 app.command(
+    "tenfold.cli.up.down:app",
+    name="down",
+    help="""Stop the control plane on this machine.
+
+    Running jobs continue, and the next `tenfold up` picks them up.
+    """,
+)
+app.command(
+    "tenfold.cli.status:status_app",
+    name="status",
+    help="Show the control plane, the fleet, the queue and your jobs.",
+)
+app.command(
+    "tenfold.cli.status:whoami_app",
+    name="whoami",
+    help="Show the user, team and role of your token.",
+)
+app.command(
     "tenfold.cli.grow.command:app",
     name="grow",
     help="""Find out what breaks first at 2x, 5x and 10x.

@@ -109,6 +109,7 @@ class Client(_Connection):
     mark_nodes = _blocking(Operations.mark_nodes)
     fleet = _blocking(Operations.fleet)
     idle = _blocking(Operations.idle)
+    ready = _blocking(Operations.ready)
     who_am_i = _blocking(Operations.who_am_i)
     tokens = _blocking(Operations.tokens)
     create_token = _blocking(Operations.create_token)

@@ -1,8 +1,8 @@
 """Find the control plane and the token to use with it.
 
 Arguments win, then the environment, then the state directory, where `tenfold up` writes its
-address for commands run by the same user. That token is an admin token, so it is sent only to
-that address.
+address for commands run by the same user, and last the demo in it. That token is an admin token,
+so it is sent only to that address.
 """
 
 import os
@@ -21,6 +21,8 @@ STATE_DIR = "TENFOLD_STATE_DIR"
 OLD_STATE_DIR = "TENFOLD_HOME"
 """The old name of `TENFOLD_STATE_DIR`, still read."""
 ADDRESS = "address.json"
+DEMO = "demo"
+"""Where `tenfold up --demo` keeps its state, in the state directory."""
 SYSTEM = Path("/var/lib/tenfold")
 """Root's state directory: team users could not enter one in root's home."""
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -90,13 +92,33 @@ def read_address(state_dir: Path) -> Address | None:
         return None
 
 
+def running_state_dir(stated: Path | None = None) -> Path:
+    """Return the state directory of the control plane to use: the demo's if only the demo runs."""
+    state_dir = find_state_dir(stated)
+    own, demo = read_address(state_dir), read_address(state_dir / DEMO)
+    if demo is None or (own is not None and (_is_alive(own) or not _is_alive(demo))):
+        return state_dir
+    return state_dir / DEMO
+
+
+def _is_alive(address: Address) -> bool:
+    """Return whether the process that wrote an address may still run."""
+    try:
+        os.kill(address.pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
 def find_endpoint(url: str | None = None, token: str | None = None) -> Endpoint:
     """Return the control plane to call; raise if none is configured."""
     url = url or os.environ.get(URL) or ""
     token = token or os.environ.get(TOKEN) or ""
     if url and token:
         return Endpoint(url=_checked(url), token=token)
-    state_dir = find_state_dir()
+    state_dir = running_state_dir()
     address = read_address(state_dir)
     if not url:
         if address is None:

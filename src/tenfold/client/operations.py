@@ -23,7 +23,7 @@ from tenfold.client.retries import (
     retry_after_s,
 )
 from tenfold.client.streams import EventReader, LogFollower
-from tenfold.model.api.fleet import FleetStatus, Idle, JournalEvent
+from tenfold.model.api.fleet import FleetStatus, Health, Idle, JournalEvent
 from tenfold.model.api.jobs import (
     PAGE_MAX,
     Batch,
@@ -232,6 +232,10 @@ class Operations:
     async def idle(self) -> Idle:
         """Return the jobs that hold GPUs without using them."""
         return await self._call(get("/fleet/idle", Idle))
+
+    async def ready(self) -> Health:
+        """Return whether the control plane accepts jobs; raise `Unreachable` with the cause."""
+        return await self._call(Call(method="GET", path="/readyz", answer=Health))
 
     async def who_am_i(self) -> Token:
         """Return the team and role of your token."""

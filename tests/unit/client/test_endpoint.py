@@ -1,6 +1,9 @@
 """Where a client asks, and whom it shows which token."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -95,3 +98,34 @@ def test_the_state_folder_lies_under_the_user_s_data(
     monkeypatch.delenv("XDG_DATA_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert find_state_dir() == tmp_path / ".local" / "share" / "tenfold"
+
+
+def write_address(folder: Path, url: str, pid: int) -> None:
+    folder.mkdir(exist_ok=True)
+    text = json.dumps({"url": url, "token": "tf_local", "pid": pid})
+    (folder / "address.json").write_text(text)
+
+
+def dead_pid() -> int:
+    """Return the PID of a process that has ended and was reaped."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait()
+    return ended.pid
+
+
+def test_a_demo_is_found_where_only_the_demo_runs(nothing_said: Path):
+    write_address(nothing_said / "demo", ELSEWHERE, os.getpid())
+    endpoint = find_endpoint()
+    assert (endpoint.url, endpoint.state_dir) == (ELSEWHERE, nothing_said / "demo")
+    write_address(nothing_said, HERE, dead_pid())
+    assert find_endpoint().url == ELSEWHERE
+
+
+def test_a_demo_is_not_found_while_the_control_plane_itself_runs(nothing_said: Path):
+    write_address(nothing_said / "demo", ELSEWHERE, os.getpid())
+    write_address(nothing_said, HERE, os.getpid())
+    assert find_endpoint().url == HERE
+    gone = dead_pid()
+    write_address(nothing_said / "demo", ELSEWHERE, gone)
+    write_address(nothing_said, HERE, gone)
+    assert find_endpoint().url == HERE

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from shutil import get_terminal_size
 from sys import stdout
 from time import sleep
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
@@ -17,6 +17,9 @@ from tenfold.model.api.jobs import PAGE_MAX, Job
 from tenfold.model.errors import InputError, Unreachable
 from tenfold.model.job.job import JobState
 from tenfold.report.figures import count
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 STATES: tuple[JobState, ...] = get_args(JobState)
 FRAME_LINES = 5
@@ -135,14 +138,19 @@ def find_jobs(
 
 def show_jobs(found: Listing) -> None:
     """Print jobs as a table with their number, and their array in one line."""
-    columns = default_columns(found.jobs)
-    rows = [[column.text(job, found.at) for column in columns] for job in found.jobs]
-    if rows:
-        show(table("", [column.heading for column in columns], rows), "")
+    if found.jobs:
+        show(job_table(found.jobs, found.at), "")
     rest = _rest(found)
     show(rest if rest else count(len(found.jobs), "job"))
     if (whole := found.whole) is not None:
         show(f"`{whole.id}` is {whole.state}: {whole.reason.sentence}")
+
+
+def job_table(jobs: Sequence[Job], at: str) -> "Table":
+    """Return jobs as a table with the default columns."""
+    columns = default_columns(jobs)
+    rows = [[column.text(job, at) for column in columns] for job in jobs]
+    return table("", [column.heading for column in columns], rows)
 
 
 def print_columns(found: Listing, columns: Sequence[Column]) -> None:

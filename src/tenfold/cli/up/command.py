@@ -21,8 +21,9 @@ from tenfold.cli.up.state_dir import (
     lock_state_dir,
     previous_nodes,
     save_nodes,
+    stopped_text,
 )
-from tenfold.client.endpoint import STATE_DIR, find_state_dir
+from tenfold.client.endpoint import DEMO, STATE_DIR, find_state_dir, running_state_dir
 from tenfold.model.errors import InputError
 from tenfold.report.reasons.render import render
 
@@ -106,7 +107,7 @@ def up_command(
     if demo:
         _check_demo(fleet, virtual_nodes, policy)
         # Demo nodes and jobs are kept out of the real state directory.
-        folder = folder if state_dir is not None else folder / "demo"
+        folder = folder if state_dir is not None else folder / DEMO
     with lock_state_dir(folder):
         # The server takes most of a second to import, so errors in options come first.
         from tenfold.cli.up.inputs import control_plane_inputs, shadow_of  # noqa: PLC0415
@@ -130,7 +131,7 @@ def up_command(
             journal=journal,
         )
         settings = teams.applied(operations.applied(settings, is_virtual=inputs.is_virtual))
-        _print_stopped(_serve(settings, inputs, folder, fleet if demo else None))
+        print_line(stopped_text(_serve(settings, inputs, folder, fleet if demo else None)))
 
 
 def _serve(
@@ -227,20 +228,7 @@ def _print_started(
 
 
 def _environment(state_dir: Path) -> str:
-    """Return the variable to set before a command, if the directory was given as an option."""
-    if find_state_dir().absolute() == state_dir:
+    """Return the variable to set before a command, if commands would not find the directory."""
+    if running_state_dir().absolute() == state_dir:
         return ""
     return f"{STATE_DIR}={quote(str(state_dir))} "
-
-
-def _print_stopped(jobs_alive: int | None) -> None:
-    if jobs_alive == 1:
-        print_line("stopped; 1 job is still running, and `tenfold up` picks it up again")
-    elif jobs_alive:
-        print_line(
-            f"stopped; {jobs_alive:,} jobs are still running, and `tenfold up` picks them up"
-        )
-    elif jobs_alive == 0:
-        print_line("stopped; no jobs were running")
-    else:
-        print_line("stopped; running jobs continue, and `tenfold up` picks them up again")

@@ -6,6 +6,7 @@ fleet no longer declares would still receive jobs, so a directory belongs to one
 
 import fcntl
 import os
+import struct
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,8 @@ from tenfold.model.errors import InputError, Refused
 from tenfold.model.fleet.node import Node
 
 LOCK = "up.lock"
+_FLOCK = "hhqqi"
+"""`struct flock` of Linux: type, whence, start, length, PID."""
 NODES = "nodes.json"
 FIRST_JOB = "first-job.toml"
 FIRST_JOB_TEXT = """# A first job to try: tenfold job submit FILE --follow
@@ -63,6 +66,35 @@ def lock_state_dir(state_dir: Path) -> Generator[None, None, None]:
         os.close(file)
 
 
+def lock_holder(state_dir: Path) -> int | None:
+    """Return the PID of the control plane in a state directory; None if there is none.
+
+    The kernel knows who holds the lock, so this is never a process that only got its PID. It is 0
+    if that process is in another PID namespace.
+    """
+    try:
+        file = os.open(state_dir / LOCK, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        kind, _, _, _, pid = struct.unpack(_FLOCK, fcntl.fcntl(file, fcntl.F_GETLK, asked))
+    finally:
+        os.close(file)
+    return None if kind == fcntl.F_UNLCK else int(pid)
+
+
+def stopped_text(jobs_alive: int | None) -> str:
+    """Return what to print once a control plane has stopped."""
+    if jobs_alive == 1:
+        return "stopped; 1 job is still running, and `tenfold up` picks it up again"
+    if jobs_alive:
+        return f"stopped; {jobs_alive:,} jobs are still running, and `tenfold up` picks them up"
+    if jobs_alive == 0:
+        return "stopped; no jobs were running"
+    return "stopped; running jobs continue, and `tenfold up` picks them up again"
+
+
 def previous_nodes(state_dir: Path) -> list[str]:
     """Return the nodes of the previous start in this directory; none at the first start."""
     try:
@@ -104,5 +136,6 @@ def _in_use(state_dir: Path, file: int) -> Refused:
     return Refused(
         "home-taken",
         f"a control plane is already running in `{state_dir}`, with PID {pid}",
-        f"use it, stop it (`kill {pid}`; jobs keep running), or choose another --state-dir",
+        f"use it, stop it (`tenfold down --state-dir {state_dir}`; jobs keep running), or choose "
+        "another --state-dir",
     )

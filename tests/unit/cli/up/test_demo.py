@@ -63,7 +63,8 @@ def test_the_demo_plays_and_a_leaf_switch_can_be_killed_and_mended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     up = Up(tmp_path / "home")
-    said = up.start("--demo", "--home", str(up.home))
+    said = up.start("--demo")
+    # Its state is in a folder of the state directory, where other commands find it.
     monkeypatch.setenv("TENFOLD_HOME", str(up.home))
     try:
         assert "fail a leaf switch: tenfold node fail 'h100-[1-8]' --cause leaf-switch" in said

@@ -1,0 +1,172 @@
+"""`tenfold status` and `tenfold whoami`: the control plane, the fleet and your jobs at a glance."""
+
+from collections.abc import Iterator
+
+from cyclopts import App, Parameter
+from msgspec import Struct
+
+from tenfold.cli.arguments import Json
+from tenfold.cli.job.columns import node_list
+from tenfold.cli.job.listing import ListFilters, find_jobs, job_table
+from tenfold.cli.output import print_json, show
+from tenfold.client.client import Client
+from tenfold.model.api.fleet import FleetStatus
+from tenfold.model.api.jobs import Job
+from tenfold.model.api.tokens import Token
+from tenfold.model.errors import Unreachable
+from tenfold.model.job.job import JobState
+from tenfold.report.alarm_rules import Thresholds
+from tenfold.report.figures import count
+
+MINE = 10
+"""Own jobs in the table."""
+ACTIVE: tuple[JobState, ...] = ("running", "starting", "stopping", "pending")
+SEES_ALL = ("operator", "admin")
+"""Roles that see the jobs of all teams."""
+
+status_app = App(
+    name="status",
+    help="Show the control plane, the fleet, the queue and your jobs.",
+    help_format="plaintext",
+    default_parameter=Parameter(show_default=False),
+)
+whoami_app = App(
+    name="whoami",
+    help="Show the user, team and role of your token.",
+    help_format="plaintext",
+    default_parameter=Parameter(show_default=False),
+)
+
+
+class Identity(Struct, frozen=True, kw_only=True):
+    """Which control plane is used, and as whom."""
+
+    url: str
+    token: Token
+
+
+class Status(Struct, frozen=True, kw_only=True):
+    """The control plane at one time."""
+
+    at: str
+    url: str
+    ready: bool
+    token: Token
+    fleet: FleetStatus
+    alarms: tuple[str, ...]
+    my_jobs: dict[str, int]
+    """Active jobs submitted with this token's name, by state."""
+    jobs: tuple[Job, ...]
+    """The first of them."""
+
+
+@whoami_app.default
+def whoami_command(*, as_json: Json = False) -> None:
+    """Show the user, team and role of your token, and the control plane that it is for."""
+    with Client() as client:
+        found = Identity(url=client.url, token=client.who_am_i())
+    print_json(found) if as_json else show_identity(found)
+
+
+@status_app.default
+def status_command(*, as_json: Json = False) -> None:
+    """Show the control plane, the fleet, the queue, alarms and your active jobs."""
+    with Client() as client:
+        found = read_status(client)
+    print_json(found) if as_json else show_status(found)
+
+
+def read_status(client: Client) -> Status:
+    """Return the state of the control plane and of the caller's jobs."""
+    alarms: list[str] = []
+    try:
+        ahead_s = client.ready().clock_ahead_s or 0.0
+        is_ready = True
+        if ahead_s:
+            alarms.append(f"the clock of the scheduler is {ahead_s:+,.0f} s off")
+    except Unreachable as problem:
+        if problem.code == "control-plane-unreachable":
+            raise
+        is_ready = False
+        alarms.append(f"not ready for jobs: {problem.message} [{problem.code}]")
+    token, fleet = client.who_am_i(), client.fleet()
+    alarms += [*_node_alarms(client, fleet), *_queue_alarms(client, fleet)]
+    mine, totals, at = dict[str, Job](), dict[JobState, int](), ""
+    # In the order that a job takes, so that one which changes meanwhile is not missed.
+    for state in ("pending", "starting", "running", "stopping"):
+        listing = find_jobs(client, ListFilters(user=token.name, limit=MINE), state, None)
+        mine.update({job.id: job for job in listing.jobs})
+        at = listing.at
+        if total := listing.total or len(listing.jobs):
+            totals[state] = total
+    first = sorted(mine.values(), key=lambda job: ACTIVE.index(job.state))[:MINE]
+    return Status(
+        at=at,
+        url=client.url,
+        ready=is_ready,
+        token=token,
+        fleet=fleet,
+        alarms=tuple(alarms),
+        my_jobs={state: totals[state] for state in ACTIVE if state in totals},
+        jobs=tuple(first),
+    )
+
+
+def show_identity(found: Identity) -> None:
+    """Print who is calling."""
+    token = found.token
+    show(f"`{token.name}`: team `{token.team}`, role {token.role}")
+    show(f"token: {token.id}, expires {(token.expires_at or '')[:10]}")
+    show(f"control plane: {found.url}")
+
+
+def show_status(found: Status) -> None:
+    """Print one screen: control plane, fleet, queue, alarms, own jobs."""
+    token, fleet = found.token, found.fleet
+    show(f"control plane: {found.url}, {'ready' if found.ready else 'not ready'}")
+    show(f"you: `{token.name}`, team `{token.team}`, role {token.role}")
+    show(f"nodes: {_counted(fleet.nodes, ('up', 'cordoned', 'down'))}")
+    gpus = _counted(fleet.gpus, ("held", "free", "cordoned", "down"))
+    types = ", ".join(f"{number:,} {name}" for name, number in fleet.accelerators.items())
+    show(f"GPUs: {gpus}{f' ({types})' if types else ''}")
+    whose = "" if token.role in SEES_ALL else f" of team `{token.team}`"
+    show(f"jobs{whose}: {_counted(fleet.jobs, ACTIVE)}")
+    if not found.alarms:
+        show("alarms: none")
+    for alarm in found.alarms:
+        show(f"alarm: {alarm}")
+    if not found.my_jobs:
+        show("your jobs: none pending or running")
+        return
+    show(f"your jobs: {_counted(found.my_jobs, ACTIVE)}", "", job_table(found.jobs, found.at))
+    total = sum(found.my_jobs.values())
+    if total > len(found.jobs):
+        show("", f"{len(found.jobs)} of {count(total, 'job')}; `tenfold job list --me` lists more")
+
+
+def _counted(numbers: dict[str, int], order: tuple[str, ...]) -> str:
+    parts = [f"{numbers[name]:,} {name}" for name in order if numbers.get(name)]
+    return ", ".join(parts) or "none"
+
+
+def _node_alarms(client: Client, fleet: FleetStatus) -> Iterator[str]:
+    if not any(fleet.nodes.get(state) for state in ("down", "cordoned")):
+        return
+    causes: dict[tuple[str, str], list[str]] = {}
+    for node in client.nodes():
+        if node.state != "up":
+            causes.setdefault((node.state, node.cause), []).append(node.id)
+    for (state, cause), names in causes.items():
+        why = f" ({cause})" if cause else ""
+        yield f"{count(len(names), 'node')} {state}{why}: {node_list(names)}"
+
+
+def _queue_alarms(client: Client, fleet: FleetStatus) -> Iterator[str]:
+    limits = Thresholds()
+    pending = fleet.jobs.get("pending", 0)
+    if pending > limits.waiting_jobs:
+        yield f"{count(pending, 'job')} pending, more than {limits.waiting_jobs:,}"
+    idle = client.idle()
+    if idle.gpus > limits.idle_share * max(1, fleet.gpus.get("held", 0)):
+        lost = f"{idle.gpu_hours_lost:,.1f} GPU-hours lost"
+        yield f"{idle.gpus:g} held GPUs are idle ({lost}): `tenfold fleet idle`"
