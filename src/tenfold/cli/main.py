@@ -130,6 +130,11 @@ app.command(
     "tenfold.cli.bench:app", name="bench", help="Run public scheduler benchmarks (Kueue, KAI)."
 )
 app.command(
+    "tenfold.cli.completion:app",
+    name="completion",
+    help="Print or install a completion script for bash, zsh or fish.",
+)
+app.command(
     "tenfold.cli.fleet.command:app", name="fleet", help="Check, show, import and merge fleet files."
 )
 

@@ -124,6 +124,7 @@ class Client(_Connection):
         member: int = 0,
         attempt: int | None = None,
         tail: int | None = None,
+        lines: int | None = None,
     ) -> str: ...
 
     @overload
@@ -135,6 +136,7 @@ class Client(_Connection):
         member: int = 0,
         attempt: int | None = None,
         tail: int | None = None,
+        lines: int | None = None,
     ) -> Iterator[str]: ...
 
     def logs(
@@ -145,13 +147,17 @@ class Client(_Connection):
         member: int = 0,
         attempt: int | None = None,
         tail: int | None = None,
+        lines: int | None = None,
     ) -> str | Iterator[str]:
-        """Return the end of a job's log: `tail` bytes of the first member of the latest attempt.
+        """Return the end of a job's log: `tail` bytes, or `lines` lines, of one member.
 
-        With `follow`, yield it as it is written, attempt after attempt, until the job ends.
+        It is the first member of the latest attempt unless others are named. With `follow`, yield
+        the log as it is written, attempt after attempt, until the job ends.
         """
         logs = self.operations.logs
         if follow:
-            texts = logs(job_id, follow=True, member=member, attempt=attempt, tail=tail)
+            texts = logs(
+                job_id, follow=True, member=member, attempt=attempt, tail=tail, lines=lines
+            )
             return _run_each(texts)
-        return _run(logs(job_id, member=member, attempt=attempt, tail=tail))
+        return _run(logs(job_id, member=member, attempt=attempt, tail=tail, lines=lines))

@@ -22,7 +22,14 @@ from tenfold.client.retries import (
     poll_intervals,
     retry_after_s,
 )
-from tenfold.client.streams import EventReader, LogFollower
+from tenfold.client.streams import (
+    TAIL_BYTES,
+    EventReader,
+    LogEnd,
+    LogFollower,
+    byte_number,
+    last_lines_start,
+)
 from tenfold.model.api.fleet import FleetStatus, Health, Idle, JournalEvent
 from tenfold.model.api.jobs import (
     PAGE_MAX,
@@ -288,6 +295,7 @@ class Operations:
         member: int = 0,
         attempt: int | None = None,
         tail: int | None = None,
+        lines: int | None = None,
     ) -> Awaitable[str]: ...
 
     @overload
@@ -299,6 +307,7 @@ class Operations:
         member: int = 0,
         attempt: int | None = None,
         tail: int | None = None,
+        lines: int | None = None,
     ) -> AsyncGenerator[str, None]: ...
 
     def logs(
@@ -309,14 +318,36 @@ class Operations:
         member: int = 0,
         attempt: int | None = None,
         tail: int | None = None,
+        lines: int | None = None,
     ) -> Awaitable[str] | AsyncGenerator[str, None]:
-        """Return the end of a job's log: `tail` bytes of the first member of the latest attempt.
+        """Return the end of a job's log: `tail` bytes, or `lines` lines, of one member.
 
-        With `follow`, yield it as it is written, attempt after attempt, until the job ends.
+        It is the first member of the latest attempt unless others are named. With `follow`, yield
+        the log as it is written, attempt after attempt, until the job ends.
         """
         if follow:
-            return self._followed(job_id, member, LogFollower(attempt), tail)
+            return self._followed(job_id, member, LogFollower(attempt), LogEnd(tail, lines))
+        if lines is not None:
+            return self._last_lines(job_id, member, attempt, lines)
         return self._text(_log(job_id, member, attempt, tail))
+
+    async def _last_lines(self, job_id: str, member: int, attempt: int | None, lines: int) -> str:
+        found, _ = await self._end_of_log(job_id, member, attempt, lines)
+        return found.decode(errors="replace")
+
+    async def _end_of_log(
+        self, job_id: str, member: int, attempt: int | None, lines: int
+    ) -> tuple[bytes, int | None]:
+        """Return the last lines of a log, and the number of their first byte."""
+        content, begins = b"", None
+        for size in TAIL_BYTES:
+            async with self._stream(_log(job_id, member, attempt, size), {}) as answer:
+                content, begins = await answer.read(), byte_number(answer.headers, "Log-Offset")
+                is_whole = begins == byte_number(answer.headers, "Log-Dropped")
+            if is_whole or len(content) < size or content.count(b"\n") > lines:
+                break
+        start = last_lines_start(content, lines)
+        return content[start:], None if begins is None else begins + start
 
     async def events(
         self, *, after: int | None = None, follow: bool = True
@@ -351,7 +382,7 @@ class Operations:
             await self._transport.pause(next(pauses))
 
     async def _followed(
-        self, job_id: str, member: int, follower: LogFollower, tail: int | None
+        self, job_id: str, member: int, follower: LogFollower, end: LogEnd
     ) -> AsyncGenerator[str, None]:
         """Yield a job's log as it is written; a broken stream resumes where it was."""
         pauses, tolerance = poll_intervals(), OutageTolerance(self._current)
@@ -363,7 +394,12 @@ class Operations:
                         return
                     await self._transport.pause(next(pauses))
                     continue
-                async with aclosing(self._read(job_id, member, follower, tail)) as texts:
+                if end.lines is not None and follower.offset is None:
+                    number = follower.number
+                    _, follower.offset = await self._end_of_log(job_id, member, number, end.lines)
+                    # A later attempt is read from its start.
+                    end = LogEnd()
+                async with aclosing(self._read(job_id, member, follower, end.tail)) as texts:
                     async for text in texts:
                         tolerance.answered()
                         yield text

@@ -2,6 +2,7 @@
 
 import codecs
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -52,6 +53,33 @@ class EventReader:
             self._data.append(value)
 
 
+TAIL_BYTES = (64 << 10, 1 << 20, 4 << 20)
+"""How much of a log is read to find its last lines; the control plane sends no more at once."""
+
+
+class LogEnd(NamedTuple):
+    """Where to start in a log: so many bytes, or lines, before its end."""
+
+    tail: int | None = None
+    lines: int | None = None
+
+
+def last_lines_start(content: bytes, lines: int) -> int:
+    """Return where the last lines of a text start; a line break at its end ends the last line."""
+    at = len(content) - content.endswith(b"\n") if lines else len(content)
+    for _ in range(lines):
+        at = content.rfind(b"\n", 0, at)
+        if at < 0:
+            return 0
+    return at + 1 if lines else at
+
+
+def byte_number(headers: Mapping[str, str], name: str) -> int | None:
+    """Return a header of a log response as a number; None if it is not there."""
+    header = headers.get(name, "")
+    return int(header) if header.isdecimal() else None
+
+
 class LogFollower:
     """Which attempt of a job is being followed, how far it was read, and when it is complete."""
 
@@ -80,8 +108,7 @@ class LogFollower:
 
     def begin(self, headers: Mapping[str, str]) -> None:
         """Note where a stream starts."""
-        header = headers.get("Log-Offset", "")
-        self.offset = int(header) if header.isdecimal() else None
+        self.offset = byte_number(headers, "Log-Offset")
         self._has_begun = True
 
     def raise_unless_resumable(self, problem: TenfoldError) -> None:

@@ -52,7 +52,12 @@ def submit_command(
         bool, Parameter(negative="", help="Wait until the job ends, and exit with its exit code")
     ] = False,
     follow: Annotated[
-        bool, Parameter(negative="", help="Stream the job's log until the job ends; implies --wait")
+        bool,
+        Parameter(
+            name=("--follow", "-f"),
+            negative="",
+            help="Stream the job's log until the job ends; implies --wait",
+        ),
     ] = False,
     dry: Annotated[
         bool,
@@ -219,12 +224,17 @@ def logs_command(
     job: JobName,
     *,
     follow: Annotated[
-        bool, Parameter(negative="", help="Keep streaming until the job ends")
+        bool,
+        Parameter(name=("--follow", "-f"), negative="", help="Keep streaming until the job ends"),
     ] = False,
     member: Annotated[
         int, Parameter(help="Index of the process whose log to print (default: 0)")
     ] = 0,
     attempt: Annotated[int | None, Parameter(help="Attempt to read (default: the latest)")] = None,
+    lines: Annotated[
+        int | None,
+        Parameter(name=("--lines", "-n"), help="Print only this many lines from the end"),
+    ] = None,
     tail: Annotated[int | None, Parameter(help="Print only this many bytes from the end")] = None,
     raw: Annotated[
         bool,
@@ -238,7 +248,9 @@ def logs_command(
     """
     from tenfold.cli.job import live as job_live  # noqa: PLC0415
 
-    job_live.logs(job, follow=follow, member=member, attempt=attempt, tail=tail, raw=raw)
+    job_live.logs(
+        job, follow=follow, member=member, attempt=attempt, tail=tail, lines=lines, raw=raw
+    )
 
 
 @app.command(name="cancel")

@@ -22,6 +22,8 @@ EXIT_NO = 1
 ATTEMPTS_IN_HISTORY = 20
 TAIL_BYTES = 64 << 10
 """Bytes of a log that the control plane returns by default."""
+LINES_BYTES = 4 << 20
+"""Bytes of a log in which the last lines are looked for."""
 RemedySearch = Literal["none", "cheapest", "every"]
 
 
@@ -134,23 +136,43 @@ def logs(
     member: int,
     attempt: int | None,
     tail: int | None,
+    lines: int | None,
     raw: bool,
 ) -> None:
     """Print a job's log; on a terminal with control characters escaped, unless `raw`."""
+    if tail is not None and lines is not None:
+        raise InputError(
+            "two-questions",
+            "--tail and --lines cannot be used together: one counts bytes, the other lines",
+            "use one of them",
+        )
+    if lines is not None and lines < 0:
+        raise InputError(
+            "wrong-value", f"--lines is {lines}", "it must be 0 or more", field="--lines"
+        )
     with Client() as client:
         if follow:
             try:
                 print_log(
-                    client.logs(job_id, follow=True, member=member, attempt=attempt, tail=tail),
+                    client.logs(
+                        job_id,
+                        follow=True,
+                        member=member,
+                        attempt=attempt,
+                        tail=tail,
+                        lines=lines,
+                    ),
                     raw=raw,
                 )
             except KeyboardInterrupt:
                 _note_still_running(job_id)
                 raise
         else:
-            text = client.logs(job_id, member=member, attempt=attempt, tail=tail)
+            text = client.logs(job_id, member=member, attempt=attempt, tail=tail, lines=lines)
             print_log([text], raw=raw)
-            if tail is None and len(text.encode()) >= TAIL_BYTES:
+            if lines is not None and text.count("\n") < lines and len(text.encode()) >= LINES_BYTES:
+                print_note(f"showing the last {LINES_BYTES >> 20} MiB, which has fewer lines")
+            elif tail is None and lines is None and len(text.encode()) >= TAIL_BYTES:
                 print_note(f"showing the last {TAIL_BYTES >> 10} KiB; use --tail for up to 4 MiB")
         before = None if attempt is None else attempt + 1
         for one in client.job(job_id, attempts=1, attempts_before=before).attempts:

@@ -147,6 +147,22 @@ def test_a_member_of_an_array_is_shown_with_its_command(tmp_path: Path, capsys: 
     assert "command: echo x" in said(capsys, "job", "show", f"{base}[2]")
 
 
+def test_the_last_lines_of_a_log_are_printed_and_followed(tmp_path: Path, capsys: Printed):
+    file = job_file(tmp_path, 'name = "lines"\ncommand = ["seq", "1", "20000"]\n')
+    made = said(capsys, "job", "submit", file, "--wait", "--json")
+    job_id = json.loads(made)["id"]
+    assert said(capsys, "job", "logs", job_id, "-n", "2") == "19999\n20000\n"
+    assert said(capsys, "job", "logs", job_id, "-f", "--lines", "3") == "19998\n19999\n20000\n"
+    assert said(capsys, "job", "logs", job_id, "--lines", "0") == ""
+    # More than the first part of the log that is read.
+    assert said(capsys, "job", "logs", job_id, "-n", "19000").startswith("1001\n1002\n")
+    assert said(capsys, "job", "logs", job_id, "-n", "90000").startswith("1\n2\n")
+    assert said(capsys, "job", "logs", job_id, "--tail", "6") == "20000\n"
+    assert main(["job", "logs", job_id, "-n", "1", "--tail", "6"]) == 2
+    assert "--tail and --lines cannot be used together" in capsys.readouterr().err
+    assert main(["job", "logs", job_id, "-n", "-1"]) == 2
+
+
 def test_the_old_use_of_state_for_a_recorded_run_still_works_with_a_note(
     tmp_path: Path, capsys: Printed
 ):

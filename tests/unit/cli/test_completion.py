@@ -1,0 +1,100 @@
+"""Completion scripts, in the shells themselves where they are installed."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from patience import HANG_S
+from tenfold.cli.main import main
+
+Printed = pytest.CaptureFixture[str]
+# Each prints the completions of the words before the cursor, one on a line.
+ASK = {
+    "bash": """
+source "$1"; shift
+COMP_WORDS=(tenfold "$@"); COMP_CWORD=$#; COMP_LINE="tenfold $*"; COMP_POINT=${#COMP_LINE}
+_tenfold; printf '%s\\n' "${COMPREPLY[@]}"
+""",
+    "fish": """
+source $argv[1]
+complete -C "tenfold $argv[2..-1]"
+""",
+    "zsh": """
+autoload -Uz compinit; compinit -u -d "$1.dump"
+source "$1"
+print "registered: ${_comps[tenfold]}"; functions "${_comps[tenfold]}"
+""",
+}
+
+
+def needs(shell: str) -> str:
+    path = shutil.which(shell)
+    if path is None:
+        pytest.skip(f"{shell} is not installed")
+    return path
+
+
+@pytest.fixture
+def scripts(tmp_path: Path, capsys: Printed) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for shell in ASK:
+        assert main(["completion", shell]) == 0
+        found[shell] = tmp_path / f"tenfold.{shell}"
+        found[shell].write_text(capsys.readouterr().out)
+    return found
+
+
+def completed(shell: str, script: Path, *words: str) -> str:
+    path = needs(shell)
+    start = [path, "--noprofile", "--norc"] if shell == "bash" else [path]
+    start = [path, "-f"] if shell == "zsh" else start
+    ask = [*start, "-c", ASK[shell], *(["shell"] if shell != "fish" else []), str(script), *words]
+    home = {**os.environ, "HOME": str(script.parent), "XDG_CONFIG_HOME": str(script.parent)}
+    done = subprocess.run(
+        ask, capture_output=True, text=True, timeout=HANG_S, env=home, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("shell", ["bash", "fish"])
+def test_a_shell_completes_commands_options_and_values(shell: str, scripts: dict[str, Path]):
+    script = scripts[shell]
+    assert "status" in completed(shell, script, "stat")
+    assert "logs" in completed(shell, script, "job", "lo")
+    assert "--watch" in completed(shell, script, "job", "list", "--wat")
+    assert "fish" in completed(shell, script, "completion", "")
+
+
+def test_zsh_loads_the_script_and_knows_the_commands(scripts: dict[str, Path]):
+    loaded = completed("zsh", scripts["zsh"])
+    assert loaded.startswith("registered: _")
+    for word in ("whoami", "--watch", "--lines"):
+        assert word in loaded, word
+
+
+@pytest.mark.parametrize("shell", ["bash", "fish"])
+def test_an_old_option_is_not_offered(shell: str, scripts: dict[str, Path]):
+    offered = completed(shell, scripts[shell], "job", "list", "--st")
+    assert "--state" in offered
+    assert "--state-of" not in offered
+
+
+def test_an_unknown_shell_is_refused_with_those_that_exist(capsys: Printed):
+    assert main(["completion", "tcsh"]) == 2
+    assert "fish" in capsys.readouterr().err
+
+
+def test_installing_writes_the_script_in_the_home_directory(
+    tmp_path: Path, capsys: Printed, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    assert main(["completion", "fish", "--install"]) == 0
+    path = tmp_path / ".config" / "fish" / "completions" / "tenfold.fish"
+    assert f"wrote `{path}`" in capsys.readouterr().out
+    assert "whoami" in path.read_text()
