@@ -41,6 +41,8 @@ ANOTHER_FORM = {
     "grow": "growth",
     "sim": "simulation",
     "up": "control plane",
+    "down": "control plane",
+    "status": "control plane",
     "expects": "expectation",
     "govern": "governance",
 }
