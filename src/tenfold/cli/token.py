@@ -57,5 +57,12 @@ def revoke_command(
 ) -> None:
     """Revoke a token immediately."""
     with Client() as client:
+        revoked_before = {one.id: one.revoked_at for one in client.tokens()}.get(token)
         ended = client.revoke_token(token)
-    print_json(ended) if as_json else show(f"revoked token `{ended.id}` of `{ended.name}`")
+    if as_json:
+        print_json(ended)
+    elif revoked_before:
+        when = f"{revoked_before[:10]} {revoked_before[11:16]} UTC"
+        show(f"token `{ended.id}` of `{ended.name}` was already revoked ({when})")
+    else:
+        show(f"revoked token `{ended.id}` of `{ended.name}`")

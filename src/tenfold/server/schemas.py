@@ -22,8 +22,8 @@ from tenfold.study.eta.eta import Eta
 SIGNAL_EXIT_BASE = 128
 """A process killed by a signal has the exit code 128 plus the number of the signal."""
 _STATE_SENTENCES = {
-    "pending": "pending: not scheduled yet",
-    "starting": "starting its processes",
+    "pending": "not scheduled yet",
+    "starting": "its processes are starting",
     "running": "running",
     "stopping": "stopping",
 }

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.decide.place.job_keys import ignored_keys
+from tenfold.files.core.read_errors import json_problem
 from tenfold.files.core.rows import read_row
 from tenfold.files.jobs.submission import submission_of
 from tenfold.model.api.jobs import Submitted
@@ -129,8 +130,8 @@ def decode_object(body: bytes) -> dict[str, object]:
     try:
         values: object = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        message = str(error) or "nested too deeply"
-        reason = Reason("not-json", sentence=f"the body is not JSON: {message}")
+        message = f"the body is not valid JSON: {json_problem(error)}"
+        reason = Reason("not-json", sentence=message)
         raise Problem(400, reason, "send a JSON object") from None
     if not isinstance(values, dict):
         reason = Reason("not-an-object", sentence="the body is JSON, but not an object")

@@ -11,7 +11,7 @@ from tenfold.cli.job.live_render import show_nodes
 from tenfold.cli.node.acceptance import show_refused, show_test, tested_at, wait_for_tests
 from tenfold.cli.output import print_json, show
 from tenfold.client.client import Client
-from tenfold.model.api.nodes import NodeStatus, NodeVerb
+from tenfold.model.api.nodes import NodeVerb
 from tenfold.model.errors import InputError
 from tenfold.model.fleet import hostlist
 
@@ -98,7 +98,14 @@ def _mark(nodes: Sequence[str], verb: NodeVerb, as_json: bool, cause: str = "") 
     """Change all nodes in one request: if one cannot be changed, none is."""
     names = _names(nodes)
     with Client() as client:
-        _print_states(client.mark_nodes(names, verb, cause), as_json)
+        before = {node.id: node.state for node in client.nodes()}
+        marked = client.mark_nodes(names, verb, cause)
+    if as_json:
+        print_json(marked)
+        return
+    for node in marked:
+        already = "already " if before.get(node.id) == node.state else ""
+        show(f"`{node.id}` is {already}{node.state}")
 
 
 def _names(texts: Sequence[str]) -> list[str]:
@@ -111,11 +118,3 @@ def _names(texts: Sequence[str]) -> list[str]:
     except hostlist.HostlistError as error:
         message = f"cannot parse the node list: {error}"
         raise InputError("bad-host-list", message, "write it like `n[01-08]`") from None
-
-
-def _print_states(nodes: Sequence[NodeStatus], as_json: bool) -> None:
-    if as_json:
-        print_json(nodes)
-        return
-    for node in nodes:
-        show(f"`{node.id}` is {node.state}")

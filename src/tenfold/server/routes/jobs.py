@@ -26,6 +26,7 @@ from tenfold.model.ids import JobId
 from tenfold.model.job.job import JobState
 from tenfold.model.job.submission import SubmitKey
 from tenfold.model.reason import Reason
+from tenfold.report import figures
 from tenfold.server.auth.access import AuthedRequest, can_see, requires_role, visible_team
 from tenfold.server.auth.tokens import Role, Token
 from tenfold.server.dependencies import has_dependencies, resolve_dependencies
@@ -226,9 +227,21 @@ def job_of(
     story = None
     if "\0" not in job_id:
         story = read.job(control.store, job_id, attempts_before, attempts)
-    if story is None or not can_see(token, story.job):
-        raise no_such_job(job_id)
-    return story
+    if story is not None and can_see(token, story.job):
+        return story
+    whole = array_of(control, token, job_id)
+    if whole is not None:
+        raise _is_array(job_id, whole)
+    raise no_such_job(job_id)
+
+
+def _is_array(base: str, whole: ArraySummary) -> Problem:
+    """Return the problem for an array where one job is needed."""
+    return Problem(
+        404,
+        Reason("is-array", sentence=f"`{base}` is an array of {figures.count(whole.count, 'job')}"),
+        f"name one of its jobs, such as `{whole.first.id}`",
+    )
 
 
 def array_of(control: Control, token: Token, base: str) -> ArraySummary | None:

@@ -11,13 +11,17 @@ from litestar.params import FromPath, QueryParameter
 from litestar.response import Stream
 
 from tenfold.journal import read
+from tenfold.journal.rows import JobWithAttempts
 from tenfold.live.executor import LOG_TAIL_BYTES, MemberLog
 from tenfold.model.ids import JobId
+from tenfold.model.reason import Reason
+from tenfold.report.figures import count
 from tenfold.server.auth.access import AuthedRequest, is_still_valid, requires_role
 from tenfold.server.auth.tokens import Role, Token
 from tenfold.server.background.pruning import check_kept
 from tenfold.server.event_pages import stream_threads
 from tenfold.server.log_stream import LogPieces, LogReader, tail_offset
+from tenfold.server.problems import Problem
 from tenfold.server.routes.jobs import job_of
 from tenfold.server.runtime.deps import Control, ControlDep
 
@@ -66,10 +70,12 @@ async def job_logs(
     if follow:
         control.budgets.open_stream(request)
     number = attempt or story.job.attempts
+    _check_attempt(story, attempt)
     if not number:
         return Response(b"", media_type=MEDIA_TYPE, headers={OFFSET: "0", DROPPED: "0"})
     log = await to_thread.run_sync(control.logs.logs, JobId(job_id), number, member, tail)
     check_kept(log, story, number)
+    _check_member(log, story, number, member)
     if not follow and offset is None:
         return Response(log.tail, media_type=MEDIA_TYPE, headers=_offset_headers(log))
 
@@ -87,6 +93,33 @@ async def job_logs(
         return Stream(chunks, media_type=MEDIA_TYPE, headers=headers)
     whole = await to_thread.run_sync(_whole, reader, first, tail)
     return Response(whole, media_type=MEDIA_TYPE, headers=headers)
+
+
+def _check_attempt(story: JobWithAttempts, attempt: int | None) -> None:
+    """Raise if a job has no attempt of this number."""
+    most = story.job.attempts
+    if attempt is None or attempt <= most:
+        return
+    has = "it has not started yet" if not most else f"it has {count(most, 'attempt')}"
+    raise Problem(
+        404,
+        Reason("no-such-attempt", sentence=f"`{story.job.id}` has no attempt {attempt}: {has}"),
+        "leave out the attempt for the latest one" if most else "wait until it runs",
+    )
+
+
+def _check_member(log: MemberLog, story: JobWithAttempts, number: int, member: int) -> None:
+    """Raise if an attempt has no process of this number; a resized gang may have had more."""
+    one = next((one for one in story.attempts if one.number == number), None)
+    most = 0 if one is None else len(one.nodes_next or one.nodes)
+    if not most or member < most or log.bytes_kept or log.bytes_dropped:
+        return
+    has = "only process 0" if most == 1 else f"processes 0 to {most - 1}"
+    raise Problem(
+        404,
+        Reason("no-such-member", sentence=f"`{story.job.id}` has no process {member}"),
+        f"attempt {number} has {has}",
+    )
 
 
 def _offset_headers(log: MemberLog) -> dict[str, str]:

@@ -17,7 +17,7 @@ from tenfold.server.submissions import read_body
 @post("/tokens", opt=requires_role(Role.admin), status_code=201, operation_id="createToken")
 async def create_token(request: AuthedRequest, control: ControlDep) -> NewToken:
     """Create a token; it is shown only in this response."""
-    row = read_body(CreateToken, await request.body(), "the token")
+    row = read_body(CreateToken, await request.body(), "the new token")
 
     def create() -> NewToken:
         secret, token = control.tokens.create(

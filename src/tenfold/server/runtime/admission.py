@@ -387,7 +387,7 @@ def _is_expensive(scope: Scope, options: Mapping[str, Any]) -> bool:
     if level != "eta":
         return level == "always"
     # Decoded, because a name may be written as `%65ta`.
-    return any(name == b"eta" for name, _ in parse_qsl(scope["query_string"]))
+    return any(name == "eta" for name, _ in parse_qsl(scope["query_string"].decode("latin-1")))
 
 
 def _address_of(scope: Scope) -> str:

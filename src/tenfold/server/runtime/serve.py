@@ -9,6 +9,7 @@ import os
 import signal
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from getpass import getuser
 from socket import gethostname
 from types import FrameType
 
@@ -57,8 +58,9 @@ GRACE_S = 5
 BEGIN_S = 3.0
 """How long the loop may take to start before a warning: it reads events and finds its jobs."""
 ADMIN = "admin"
-LOCAL = "this-machine"
-"""The name of the token that commands on this machine use; a new one at each start."""
+NAME_MAX = 80
+LOCAL_BEFORE = "this-machine"
+"""The name of the local token in earlier versions."""
 DAYS = 365
 ALIVE = ("starting", "running", "stopping")
 _LOG = logging.getLogger("tenfold.server")
@@ -132,20 +134,34 @@ def first_admin(tokens: Tokens) -> str | None:
     now_ms = tokens.now_ms()
     for one in tokens.all():
         holds = one.revoked_ms is None and one.expires_ms > now_ms
-        if holds and one.role is Role.admin and one.name != LOCAL:
+        if holds and one.role is Role.admin and not is_local(one.name):
             return None
     return tokens.create(name=ADMIN, team=ADMIN, role=Role.admin, days=DAYS)[0]
+
+
+def local_name() -> str:
+    """Return who runs commands on this machine, as in `ops@login-1`; it is shown with changes."""
+    try:
+        user = getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
+    return f"{user}@{gethostname()}"[:NAME_MAX]
+
+
+def is_local(name: str) -> bool:
+    """Tell whether a token is the local one; names of other tokens have no `@`."""
+    return "@" in name or name == LOCAL_BEFORE
 
 
 def _local_token(tokens: Tokens) -> str:
     """Return a token for commands of this user on this machine; earlier ones are revoked."""
     _end_local(tokens)
-    return tokens.create(name=LOCAL, team=ADMIN, role=Role.admin, days=DAYS)[0]
+    return tokens.create(name=local_name(), team=ADMIN, role=Role.admin, days=DAYS)[0]
 
 
 def _end_local(tokens: Tokens) -> None:
     for one in tokens.all():
-        if one.name == LOCAL and one.revoked_ms is None:
+        if is_local(one.name) and one.revoked_ms is None:
             tokens.revoke(one.id)
 
 

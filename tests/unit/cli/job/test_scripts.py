@@ -12,6 +12,7 @@ import pytest
 
 from patience import HANG_S
 from tenfold.cli.main import main
+from tenfold.server.runtime.serve import local_name
 from unit.up_process import Up
 
 Printed = pytest.CaptureFixture[str]
@@ -120,7 +121,7 @@ def test_ctrl_c_leaves_the_job_and_says_so(tmp_path: Path, capsys: Printed, word
     assert asked(capsys, "job", "cancel", newest["id"])[0] == 0
     status, out, _ = asked(capsys, "job", "logs", newest["id"], "--follow")
     assert (status, out) == (0, "begun\n")
-    assert "cancelled by this-machine" in asked(capsys, "job", "list", "--limit", "1")[1]
+    assert f"cancelled by {local_name()}" in asked(capsys, "job", "list", "--limit", "1")[1]
 
 
 def test_what_is_not_looked_at_is_said_beside_the_name(tmp_path: Path, capsys: Printed):
@@ -156,6 +157,57 @@ def test_nodes_are_asked_for_all_at_once(capsys: Printed):
     assert status == 0
     assert len(out.splitlines()) == 3
     _, out, _ = asked(capsys, "node", "list")
-    assert out.count("rack (by this-machine)") == 3
+    assert out.count(f"rack (by {local_name()})") == 3
     assert asked(capsys, "node", "uncordon", "virtual-[1-3]")[0] == 0
     assert asked(capsys, "node", "fail")[0] == 2
+
+
+def test_a_log_of_an_attempt_or_process_that_does_not_exist_is_an_error(
+    tmp_path: Path, capsys: Printed
+):
+    _, out, _ = asked(capsys, "job", "submit", job_file(tmp_path, "echo here"), "--wait", "--json")
+    made = json.loads(out)["id"]
+    assert asked(capsys, "job", "logs", made)[:2] == (0, "here\n")
+    status, out, err = asked(capsys, "job", "logs", made, "--attempt", "7")
+    assert (status, out) == (2, "")
+    assert err.splitlines()[0] == f"error: `{made}` has no attempt 7: it has 1 attempt"
+    status, out, err = asked(capsys, "job", "logs", made, "--member", "9")
+    assert (status, out) == (2, "")
+    assert err.splitlines() == [
+        f"error: `{made}` has no process 9",
+        "hint: attempt 1 has only process 0",
+    ]
+
+
+@pytest.mark.parametrize("words", [("job", "why"), ("job", "logs")])
+def test_an_array_is_not_taken_for_a_missing_job(
+    tmp_path: Path, capsys: Printed, words: tuple[str, str]
+):
+    file = job_file(tmp_path, "true", "array = 3")
+    made = json.loads(asked(capsys, "job", "submit", file, "--json")[1])["id"]
+    status, _, err = asked(capsys, *words, made)
+    assert status == 2
+    assert err.splitlines() == [
+        f"error: `{made}` is an array of 3 jobs",
+        f"hint: name one of its jobs, such as `{made}[0]`",
+    ]
+
+
+def test_a_change_that_was_made_before_says_so(capsys: Printed):
+    assert asked(capsys, "node", "cordon", "virtual-2")[1] == "`virtual-2` is cordoned\n"
+    assert asked(capsys, "node", "cordon", "virtual-2")[1] == "`virtual-2` is already cordoned\n"
+    assert asked(capsys, "node", "uncordon", "virtual-2")[1] == "`virtual-2` is up\n"
+    _, out, _ = asked(capsys, "token", "create", "ops", "--team", "ops", "--json")
+    made = json.loads(out)["record"]["id"]
+    assert asked(capsys, "token", "revoke", made)[1] == f"revoked token `{made}` of `ops`\n"
+    again = asked(capsys, "token", "revoke", made)[1]
+    assert again.startswith(f"token `{made}` of `ops` was already revoked (20")
+
+
+def test_a_running_job_does_not_give_its_state_as_the_reason(tmp_path: Path, capsys: Printed):
+    file = job_file(tmp_path, "echo begun; exec sleep 600", 'grace = "1s"')
+    made = json.loads(asked(capsys, "job", "submit", file, "--json")[1])["id"]
+    while json.loads(asked(capsys, "job", "show", made, "--json")[1])["state"] != "running":
+        pass
+    assert "reason:" not in asked(capsys, "job", "show", made)[1]
+    assert asked(capsys, "job", "cancel", made)[0] == 0

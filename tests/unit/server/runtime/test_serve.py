@@ -15,6 +15,7 @@ from patience import HANG_S, until
 from tenfold.client.endpoint import read_address
 from tenfold.live.local.executor import LocalExecutor
 from tenfold.model.errors import InputError, Refused
+from tenfold.server.runtime.serve import local_name
 from tenfold.server.runtime.settings import Settings, check, is_loopback, listen, url_of
 
 PROGRAM = """
@@ -81,7 +82,7 @@ def test_jobs_go_on_while_the_server_is_down_and_are_found_again(home: Path):
         assert found is not None
         assert found.url == first.said["url"]
         with first.client(found.token) as local:
-            assert local.get("/api/v1/whoami").json()["name"] == "this-machine"
+            assert local.get("/api/v1/whoami").json()["name"] == local_name()
     assert first.stop(signal.SIGTERM) == {"jobs_alive": 1}
     assert read_address(home) is None
     assert [
