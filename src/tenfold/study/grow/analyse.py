@@ -341,7 +341,9 @@ def _sentence(
     over: Sequence[Constraint],
 ) -> str:
     said = _first_break(first, question, evaluated)
-    return f"already over its limit: {over[0].label}; {said}" if over and first is None else said
+    if not over or first is not None:
+        return said
+    return f"already over its limit: {over[0].label}; {said.replace('no limit', 'no other limit')}"
 
 
 def _first_break(first: Row | None, question: GrowQuestion, evaluated: Sequence[Evaluated]) -> str:

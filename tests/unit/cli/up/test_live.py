@@ -86,7 +86,7 @@ def test_a_job_that_waits_says_why_and_can_be_taken_back(tmp_path: Path, capsys:
     assert answer["why"]["reason"]["code"]
     assert said(capsys, "job", "cancel", second) == f"`{second}` is cancelled\n"
     history = said(capsys, "job", "why", first)
-    assert f"`{first}` (team `admin`): " in history
+    assert f"`{first}` (team `admin`" in history
     assert "attempt  started" in history
     assert "[running]" not in history
     said(capsys, "job", "cancel", first)
