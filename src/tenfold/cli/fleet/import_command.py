@@ -45,14 +45,17 @@ Writing = Annotated[Target, Parameter(name="*")]
 def slurm_command(
     source: Annotated[
         Path | None,
-        Parameter(help="Output of `scontrol show nodes --json` (default: run it on this machine)"),
+        Parameter(
+            help="Output of `scontrol show nodes --json`, or a slurm.conf (default: run `scontrol`"
+            " on this machine)"
+        ),
     ] = None,
     /,
     *,
     target: Importing = NO_IMPORT,
     as_json: Json = False,
 ) -> None:
-    """Import a Slurm cluster, live or from saved `scontrol show nodes --json` output."""
+    """Import a Slurm cluster: live, from saved `scontrol show nodes` output, or a slurm.conf."""
     _print(fleet_import.import_slurm(source, target), target.out, as_json)
 
 

@@ -21,7 +21,7 @@ from tenfold.files.fleet.write import render_fleet_toml
 from tenfold.files.inventory.inventory import FleetDraft, pools_from
 from tenfold.files.inventory.nodes_csv import read_nodes_csv
 from tenfold.files.kubernetes.nodes import read_kubernetes_nodes
-from tenfold.files.slurm.nodes import read_slurm_nodes
+from tenfold.files.slurm.nodes import UNNAMED, read_slurm_file, read_slurm_nodes
 from tenfold.live.slurm_nodes import fetch_slurm_nodes
 from tenfold.model.fleet import hostlist
 from tenfold.model.fleet.inventory import Inventory, SoftwareFacts
@@ -98,7 +98,7 @@ def import_slurm(source: Path | None, target: Target = NO_TARGET) -> ImportResul
     if source is None:
         inventory = read_slurm_nodes(fetch_slurm_nodes(), "scontrol show nodes")
     else:
-        inventory = read_slurm_nodes(read_text(source, EXPORT_MAX_BYTES), str(source))
+        inventory = read_slurm_file(source, EXPORT_MAX_BYTES)
     return _import(inventory, target)
 
 
@@ -141,10 +141,16 @@ def _import(inventory: Inventory, target: Target) -> ImportResult:
         name=target.name,
         keep_unusable=isinstance(target, ImportTarget) and target.keep_unusable,
     )
-    origin = f"Imported from `{Path(inventory.source).name}`."
+    format = f", {inventory.format}" if inventory.format else ""
+    origin = f"Imported from `{Path(inventory.source).name}`{format}."
+    read_as = [f"read as {inventory.format}"] if inventory.format else []
+    if inventory.name == UNNAMED and not target.name:
+        read_as.append(
+            f"the cluster's name is not in it: the fleet is named `{UNNAMED}`; set `--name`"
+        )
     return ImportResult(
         toml=_write_toml(draft, origin, target),
-        notes=draft.notes,
+        notes=(*read_as, *draft.notes),
         summary=_summary(inventory, draft.rows),
     )
 

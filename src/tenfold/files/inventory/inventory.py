@@ -1,7 +1,8 @@
 """Convert an inventory to the tables of a fleet file: identical nodes become a pool.
 
 Nodes are identical if they have the same site, accelerator, counts and scheduling labels.
-Other labels are kept on a pool only if all of its nodes have the same value.
+Other labels are kept on a pool only if all of its nodes have the same value. Slurm's partitions
+and features overlap, so they do not divide a pool: it keeps those that all of its nodes have.
 """
 
 import re
@@ -20,9 +21,9 @@ from tenfold.model.fleet.inventory import Inventory, InventoryNode
 
 DEFAULT_SITE = "main"
 REASONS_SHOWN = 12
+SHARED_WORDS = ("partitions", "features")
+"""Lists of words in a label: a pool keeps those that all of its nodes have."""
 POOL_LABELS = (
-    "partitions",
-    "features",
     "taints",
     "node.kubernetes.io/instance-type",
     "cloud.google.com/gke-nodepool",
@@ -87,6 +88,8 @@ def pools_from(
         rack=dict(enumerate(_rack_rows(racks, listed, groups, has_sites))),
         node=dict(enumerate(_node_rows(kinds, groups, listed, pool_names, racks))),
     )
+    for kind in kinds:
+        notes += _words_left_out(pool_names[kind], groups[kind])
     return FleetDraft(rows=rows, notes=tuple(dict.fromkeys(notes)))
 
 
@@ -214,11 +217,15 @@ def _pool(
     name: str, kind: _PoolKey, members: Sequence[InventoryNode], in_host_list: bool
 ) -> PoolRow:
     first = members[0].labels
-    common = {
+    common: dict[str, str] = {
         key: value
         for key, value in sorted(first.items())
-        if key != "region" and all(node.labels.get(key) == value for node in members)
+        if key not in ("region", *SHARED_WORDS)
+        and all(node.labels.get(key) == value for node in members)
     }
+    for key in SHARED_WORDS:
+        if words := _words(members, key)[0]:
+            common[key] = ",".join(words)
     return PoolRow(
         name=name,
         accelerator=None if kind.without_gpus else kind.accelerator,
@@ -228,8 +235,28 @@ def _pool(
         site=kind.site or None,
         cpus_per_node=kind.cpus,
         memory_gib_per_node=kind.memory_gib or None,
-        labels=common,
+        labels=dict(sorted(common.items())),
     )
+
+
+def _words(members: Sequence[InventoryNode], key: str) -> tuple[list[str], list[str]]:
+    """Return the words of a label that all nodes have, and those that only some have."""
+    lists = [[word for word in node.labels.get(key, "").split(",") if word] for node in members]
+    every = dict.fromkeys(word for words in lists for word in words)
+    shared = [word for word in every if all(word in words for words in lists)]
+    return shared, [word for word in every if word not in shared]
+
+
+def _words_left_out(pool: str, members: Sequence[InventoryNode]) -> list[str]:
+    """Return a note for words of a label that only some nodes of a pool have."""
+    notes: list[str] = []
+    for key in SHARED_WORDS:
+        some = _words(members, key)[1]
+        if some:
+            listed = ", ".join(f"`{word}`" for word in some[:REASONS_SHOWN])
+            more = f" and {len(some) - REASONS_SHOWN} more" if len(some) > REASONS_SHOWN else ""
+            notes.append(f"only some nodes of pool `{pool}` have {key} {listed}{more}: left out")
+    return notes
 
 
 def _rack_rows(

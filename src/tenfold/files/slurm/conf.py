@@ -74,7 +74,7 @@ class _Conf:
 def read_slurm_conf(path: Path) -> SlurmPolicy:
     """Return the scheduling policy in a `slurm.conf`, or raise with all errors."""
     conf = _Conf()
-    for pairs in _lines(path, 0):
+    for pairs in conf_lines(path):
         conf.add(pairs)
     policy = _policy(conf)
     if conf.findings:
@@ -82,7 +82,8 @@ def read_slurm_conf(path: Path) -> SlurmPolicy:
     return policy
 
 
-def _lines(path: Path, depth: int) -> Iterator[list[Setting]]:
+def conf_lines(path: Path, depth: int = 0) -> Iterator[list[Setting]]:
+    """Yield the settings of each line, with continued lines joined and included files read."""
     pending, first_line = "", 0
     for number, raw in enumerate(read_text(path).splitlines(), start=1):
         line = _COMMENT.sub("", raw)
@@ -94,7 +95,7 @@ def _lines(path: Path, depth: int) -> Iterator[list[Setting]]:
         pending, first_line = "", 0
         words = whole.split()
         if len(words) == 2 and words[0].lower() == "include":
-            yield from _lines(_included(path, words[1].strip('"'), at, depth), depth + 1)
+            yield from conf_lines(_included(path, words[1].strip('"'), at, depth), depth + 1)
             continue
         pairs = [Setting(key, _unquoted(text), str(path), at) for key, text in _PAIR.findall(whole)]
         if pairs:

@@ -1,14 +1,16 @@
 """Read the nodes of a Slurm cluster from the output of Slurm's own commands.
 
-Three formats are supported: the JSON of `scontrol show nodes` (and of `sinfo` up to 22.05),
-the JSON of newer `sinfo`, with one entry for each group of nodes in each partition, and the
-plain text of `scontrol`. All are converted to the first.
+A `slurm.conf` is read too. Three formats of output are supported: the JSON of
+`scontrol show nodes` (and of `sinfo` up to 22.05), the JSON of newer `sinfo`, with one entry for
+each group of nodes in each partition, and the plain text of `scontrol`. All are converted to the
+first.
 """
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 
-from tenfold.files.core.document import Table
+from tenfold.files.core.document import Table, read_text
 from tenfold.files.core.export_json import (
     number_at,
     read_json,
@@ -18,11 +20,14 @@ from tenfold.files.core.export_json import (
     words_at,
 )
 from tenfold.files.inventory.checks import check_inventory
+from tenfold.files.slurm.conf_nodes import is_slurm_conf, read_conf_nodes
 from tenfold.files.slurm.text import read_node_text
 from tenfold.model.errors import InputError
 from tenfold.model.fleet.inventory import Inventory, InventoryNode, SoftwareFacts
 
 COMMAND = "scontrol show nodes --json"
+UNNAMED = "slurm"
+"""The name of a fleet whose source does not name its cluster."""
 UNUSABLE_STATES = (
     "DOWN",
     "DRAIN",
@@ -45,19 +50,37 @@ _GRES_COMMA = re.compile(r",(?![^()]*\))")
 _GRES_GPU = re.compile(r"gpu(?::(?P<type>[^:()]+))?(?::(?P<count>\d+))?(?:\(.*\))?\Z")
 
 
+def read_slurm_file(path: Path, size_max_bytes: int) -> Inventory:
+    """Return the nodes in a file: a `slurm.conf`, or saved output of `scontrol` or `sinfo`."""
+    text, file = read_text(path, size_max_bytes), str(path)
+    if _is_json(text) or not is_slurm_conf(text):
+        return read_slurm_nodes(text, file)
+    cluster, tables = read_conf_nodes(path)
+    return _inventory(tables, file, cluster, "a slurm.conf: nodes as configured")
+
+
 def read_slurm_nodes(text: str, file: str) -> Inventory:
     """Return the nodes in the output of `scontrol show nodes` or `sinfo --json`."""
-    name = "slurm"
-    if text.lstrip("\ufeff \t\r\n").startswith(("{", "[")):
-        values = read_json(text, file, COMMAND)
-        tables = _node_tables(values, file)
-        name = text_at(table_at(table_at(values, "meta"), "slurm"), "cluster") or name
-    else:
-        tables = read_node_text(text, file)
+    if not _is_json(text):
+        return _inventory(read_node_text(text, file), file, "", "the text of `scontrol show nodes`")
+    values = read_json(text, file, COMMAND)
+    command = "scontrol show nodes" if isinstance(values.get("nodes"), list) else "sinfo"
+    cluster = text_at(table_at(table_at(values, "meta"), "slurm"), "cluster")
+    tables = _node_tables(values, file)
+    return _inventory(tables, file, cluster, f"the JSON of `{command}`")
+
+
+def _is_json(text: str) -> bool:
+    return text.lstrip("\ufeff \t\r\n").startswith(("{", "["))
+
+
+def _inventory(tables: Iterable[Table], file: str, name: str, format: str) -> Inventory:
     notes: list[str] = []
     nodes = tuple(_node(table, file, notes) for table in tables)
     check_inventory(nodes, file)
-    return Inventory(source=file, name=name, nodes=nodes, notes=tuple(notes))
+    return Inventory(
+        source=file, name=name or UNNAMED, nodes=nodes, notes=tuple(notes), format=format
+    )
 
 
 def _node_tables(values: Table, file: str) -> list[Table]:

@@ -65,12 +65,12 @@ def detect(files: Sequence[Path]) -> str:
     first = files[0]
     if first.name.lower().endswith(".parquet"):
         return "jobs"
-    start = read_plain_bytes(first)[:_SNIFF_BYTES].removeprefix(b"\xef\xbb\xbf").lstrip()
+    start = _start(first)
     if start[:1] == b"[" or (start[:1] == b"{" and b"attempts" in start):
         return "philly"
     if start[:1] == b"{" and b'"apiVersion"' in start:
         return "kubernetes"
-    line = start.split(b"\n", 1)[0].decode("utf-8", errors="replace").strip()
+    line = _first_line(start)
     for name, needed in _HEADERS.items():
         cells = [cell.strip().strip('"') for cell in line.split("|" if name == "sacct" else ",")]
         if all(column in cells for column in needed):
@@ -78,6 +78,7 @@ def detect(files: Sequence[Path]) -> str:
     cells = line.split(",")
     if len(cells) in _PAI_WIDTHS and _is_number(cells[4 if len(cells) == 6 else 2]):
         return "alibaba-2020"
+    check_parsable(first, line)
     raise InputError(
         "unknown-trace",
         f"unknown trace format: `{first}` starts with `{line[:60]}`",
@@ -86,6 +87,27 @@ def detect(files: Sequence[Path]) -> str:
         file=str(first),
         line=1,
     )
+
+
+def _start(path: Path) -> bytes:
+    return read_plain_bytes(path)[:_SNIFF_BYTES].removeprefix(b"\xef\xbb\xbf").lstrip()
+
+
+def _first_line(start: bytes) -> str:
+    return start.split(b"\n", 1)[0].decode("utf-8", errors="replace").strip()
+
+
+def check_parsable(path: Path, line: str) -> None:
+    """Raise if the first line of a file is that of `sacct` without `--parsable2`."""
+    words = line.replace("|", " ").split()
+    if "|" not in line.rstrip("|") and all(column in words for column in _HEADERS["sacct"]):
+        raise InputError(
+            "not-parsable",
+            f"`{path}` is the output of `sacct` in columns, which cuts long values off",
+            "run `sacct` with `--parsable2` (`-P`)",
+            file=str(path),
+            line=1,
+        )
 
 
 def _read_one(path: Path, format: str) -> JobTrace:
@@ -109,6 +131,7 @@ def _read_one(path: Path, format: str) -> JobTrace:
     if format == "sacct":
         from tenfold.files.traces.sacct import read_sacct  # noqa: PLC0415
 
+        check_parsable(path, _first_line(_start(path)))
         return read_sacct(path)
     if format == "kubernetes":
         from tenfold.files.traces.kubernetes import read_kubernetes  # noqa: PLC0415

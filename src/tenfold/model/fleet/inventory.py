@@ -40,3 +40,5 @@ class Inventory(Struct, frozen=True, kw_only=True):
     name: str
     nodes: tuple[InventoryNode, ...]
     notes: tuple[str, ...] = ()
+    format: str = ""
+    """What the source was read as, where several formats are possible."""

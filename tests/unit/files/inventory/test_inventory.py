@@ -62,13 +62,27 @@ def test_unknown_memory_is_left_to_the_defaults():
 
 def test_labels_that_decide_where_work_runs_keep_pools_apart():
     made = draft(
-        node("n1", labels={"partitions": "gpu", "serial": "a"}),
-        node("n2", labels={"partitions": "gpu", "serial": "b"}),
-        node("n3", labels={"partitions": "debug", "serial": "c"}),
+        node("n1", labels={"taints": "gpu", "serial": "a"}),
+        node("n2", labels={"taints": "gpu", "serial": "b"}),
+        node("n3", labels={"taints": "debug", "serial": "c"}),
     )
     assert names(made) == [("h100-1", "n3"), ("h100-2", "n[1-2]")]
-    assert made.rows.pool[1].labels == {"partitions": "gpu"}
-    assert made.rows.pool[0].labels == {"partitions": "debug", "serial": "c"}
+    assert made.rows.pool[1].labels == {"taints": "gpu"}
+    assert made.rows.pool[0].labels == {"taints": "debug", "serial": "c"}
+
+
+def test_partitions_and_features_do_not_split_a_pool():
+    made = draft(
+        node("n1", labels={"partitions": "gpu,debug", "features": "ib,rack1"}),
+        node("n2", labels={"partitions": "gpu", "features": "ib,rack1"}),
+        node("n3", labels={"partitions": "gpu", "features": "ib,rack2"}),
+    )
+    assert names(made) == [("h100", "n[1-3]")]
+    assert made.rows.pool[0].labels == {"features": "ib", "partitions": "gpu"}
+    assert made.notes == (
+        "only some nodes of pool `h100` have partitions `debug`: left out",
+        "only some nodes of pool `h100` have features `rack1`, `rack2`: left out",
+    )
 
 
 def test_sites_name_the_pools_that_share_a_name(tmp_path: Path):

@@ -8,6 +8,7 @@ import pytest
 from tenfold.cli.sim.importing import TraceFormat, import_trace, import_trace_command
 from tenfold.files.traces.detect import FORMATS
 from tenfold.files.traces.jobs import read_jobs
+from tenfold.model.errors import InputError
 
 LOG = """\
 JobID|User|Account|State|Submit|Start|End|ElapsedRaw|ReqTRES
@@ -44,3 +45,19 @@ def test_notes_go_to_standard_error(log: Path, tmp_path: Path, capsys: pytest.Ca
 
 def test_every_format_can_be_asked_for_by_name():
     assert get_args(TraceFormat) == ("auto", *FORMATS)
+
+
+@pytest.mark.parametrize("format", ["sacct", "auto"])
+def test_sacct_in_columns_gets_the_option_that_is_missing(tmp_path: Path, format: TraceFormat):
+    path = tmp_path / "sacct.txt"
+    path.write_text(
+        "JobID             User      State              Submit\n"
+        "------------ --------- ---------- -------------------\n"
+        "12                 ann  COMPLETED 2026-01-01T00:00:00\n"
+    )
+    with pytest.raises(InputError, match="in columns") as error:
+        import_trace((path,), format, tmp_path / "jobs.csv")
+    assert (error.value.code, error.value.hint) == (
+        "not-parsable",
+        "run `sacct` with `--parsable2` (`-P`)",
+    )
