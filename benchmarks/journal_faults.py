@@ -34,7 +34,11 @@ from tenfold.journal.snapshots import exported_until, restore, save_snapshot
 from tenfold.journal.store import Store, last_seq, open_store
 from tenfold.journal.verify import verify
 from tenfold.model.errors import TenfoldError
-from tenfold.model.events import Event
+from tenfold.model.events import Event, JobCancelled, JobSubmitted
+from tenfold.model.ids import TeamId
+from tenfold.model.job.job import Shape
+from tenfold.model.job.run_spec import RunSpec
+from tenfold.model.job.submission import Submission, admitted
 from tenfold.model.policy.policy import Policy
 from tests.rigs.journal import export_older
 from tests.rigs.soak import simulated
@@ -43,6 +47,9 @@ from tests.rigs.worlds import drawn_world
 APPENDS = 50
 SNAPSHOT_EVERY = 12
 EXPORT_AFTER = 30
+ARRAY_AT, ARRAY_ENDED_AT = 6, 20
+"""The appends in which an array comes, and in which most of it is cancelled."""
+MEMBERS = 40
 NAME = "journal.db"
 
 
@@ -83,7 +90,19 @@ def history(seed: int = 3, appends: int = APPENDS) -> list[list[Event]]:
     decider = placing_decider(Policy(name="tenfold", placement=world.placement))
     run(simulated(world), Fleet(), [decider], journal=Kept())
     assert len(batches) >= appends, f"seed {seed} makes {len(batches)} batches"
+    _add_array(batches)
     return batches[:appends]
+
+
+def _add_array(batches: Sequence[list[Event]]) -> None:
+    """Add an array, whose members share text, and end most of it before the export."""
+    first, ended = batches[ARRAY_AT], batches[ARRAY_ENDED_AT]
+    names = RunSpec(name="array", command=("python", "x" * 2_000))
+    shape = Shape(key="1", gpus=1)
+    array = Submission(team=TeamId("red"), shape=shape, run_spec=names, array=MEMBERS)
+    jobs = admitted(array, 10_000, first[-1].at_ms)
+    first += [JobSubmitted(first[-1].at_ms, one.job, one.run_spec) for one in jobs]
+    ended += [JobCancelled(ended[-1].at_ms, one.job.id) for one in jobs[: MEMBERS - 5]]
 
 
 def written(folder: Path, batches: Sequence[list[Event]], synchronous: str = "FULL") -> Written:

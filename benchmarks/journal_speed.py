@@ -95,18 +95,20 @@ def appends(address: str | None) -> None:
 class UnchainedWriter(JournalWriter):
     """A writer without the digest chain, for comparison only: `verify` rejects what it writes."""
 
-    def _rows(self, events: Sequence[Event]) -> list[dict[str, Any]]:
+    def _rows(self, events: Sequence[Event]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         encode = self._encoder.encode
-        return [
+        rows = [
             {
                 "seq": seq,
                 "at_ms": event.at_ms,
                 "kind": KIND_OF[type(event)],
                 "body": encode(event).decode(),
                 "chain": None,
+                "shared": None,
             }
             for seq, event in enumerate(events, start=self.seq + 1)
         ]
+        return rows, []
 
     def _record_end(self, connection: Connection, seq: int, digest: bytes, change: int) -> None:
         return

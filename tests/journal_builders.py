@@ -12,7 +12,10 @@ from tenfold.fleet.fleet import Fleet
 from tenfold.journal.store import Store
 from tenfold.journal.tables import ATTEMPTS, JOBS, NODES
 from tenfold.model.events import Event, JobSubmitted, NodeJoined
+from tenfold.model.ids import TeamId
+from tenfold.model.job.job import Shape
 from tenfold.model.job.run_spec import RunSpec
+from tenfold.model.job.submission import Submission, admitted
 from tenfold.model.policy.policy import Policy, PolicyName
 from tenfold.model.units import Millis
 from tenfold.testing.builders import job, nodes
@@ -27,6 +30,20 @@ def submitted(number: int, team: str = "red", gpus: int = 16) -> JobSubmitted:
         job(number, gpus, team=team),
         RunSpec(name=f"train-{number}", command=("true",)),
     )
+
+
+def array_of(members: int, number: int = 1, command: Sequence[str] = ("true",)) -> list[Event]:
+    """The submissions of an array that is large enough to share its text."""
+    submission = Submission(
+        team=TeamId("red"),
+        shape=Shape(key="16", gpus=16),
+        run_spec=RunSpec(name="train", command=(*command, "--data", "x" * 300)),
+        array=members,
+    )
+    now_ms = Millis(number)
+    return [
+        JobSubmitted(now_ms, one.job, one.run_spec) for one in admitted(submission, number, now_ms)
+    ]
 
 
 JOINED: list[Event] = [NodeJoined(Millis(0), node) for node in nodes(2)]

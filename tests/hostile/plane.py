@@ -26,6 +26,8 @@ TEAMS = ("red", "blue")
 ROLES = ("viewer", "member", "operator", "admin")
 LIVE = ("pending", "starting", "running", "stopping")
 MIB = 1 << 20
+STORED = (("events", "body"), ("shared_texts", "body"), ("jobs", "fields"))
+"""Tables and columns whose text comes from requests."""
 
 
 class Plane:
@@ -105,11 +107,14 @@ class Plane:
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
     def journal_bytes(self) -> int:
-        """Return the size of all events in the journal, as they are stored."""
+        """Return the size of all events and reasons in the journal, as they are stored."""
         uri = f"file:{self.folder.journal}?mode=ro"
         with closing(sqlite3.connect(uri, uri=True, timeout=60)) as journal:
-            (total,) = journal.execute("SELECT coalesce(sum(length(body)), 0) FROM events")
-        return int(total[0])
+            sizes = [
+                journal.execute(f"SELECT coalesce(sum(length({column})), 0) FROM {table}")
+                for table, column in STORED
+            ]
+            return sum(int(row[0]) for rows in sizes for row in rows)
 
     def log_bytes(self) -> int:
         path = self.folder.log

@@ -21,12 +21,15 @@ from tenfold.journal.integrity.chain import digest_at, link, read_chain
 from tenfold.journal.integrity.head_file import Head, HeadFile
 from tenfold.journal.integrity.table_sum import MASK
 from tenfold.journal.read_tables import update_read_tables
+from tenfold.journal.shared.texts import OTHERS_FROM, TextReader, TextSharing
 from tenfold.journal.store import Store, check_epoch, last_seq, reason_of, take_lease
-from tenfold.journal.tables import CHAIN, CYCLES, EVENTS
+from tenfold.journal.tables import CHAIN, CYCLES, EVENTS, SHARED_TEXTS
 from tenfold.model.decision import Decision
 from tenfold.model.errors import Refused, Unreachable
-from tenfold.model.events import KIND_OF, ActionOrdered, Event
+from tenfold.model.events import KIND_OF, ActionOrdered, Event, JobSubmitted
 from tenfold.model.units import Millis
+
+Row = dict[str, Any]
 
 _LOG = logging.getLogger("tenfold.journal")
 CYCLES_HELD_MOST = 256
@@ -75,8 +78,10 @@ class JournalWriter:
             fresh = events[self._count_written(connection, events) :] if self._in_doubt else events
             digest = self.digest
             if fresh:
-                rows = self._rows(fresh)
+                rows, texts = self._rows(fresh)
                 digest = rows[-1]["chain"]
+                if texts:
+                    connection.execute(insert(SHARED_TEXTS), texts)
                 connection.execute(insert(EVENTS), rows)
                 numbered = list(enumerate(fresh, start=self.seq + 1))
                 change = update_read_tables(connection, numbered) & MASK
@@ -186,32 +191,49 @@ class JournalWriter:
         """Record the head of the chain and the sum of the read tables with the events."""
         connection.exec_driver_sql(self._end, (seq, digest, change))
 
-    def _rows(self, events: Sequence[Event]) -> list[dict[str, Any]]:
+    def _rows(self, events: Sequence[Event]) -> tuple[list[Row], list[Row]]:
+        """Return the rows of events, and the texts that some of them share."""
         encode, digest = self._encoder.encode, self.digest
-        rows: list[dict[str, Any]] = []
+        rows: list[Row] = []
+        sharing = TextSharing()
+        is_alone = len(events) == 1
         for seq, event in enumerate(events, start=self.seq + 1):
             at_ms, kind, body = event.at_ms, KIND_OF[type(event)], encode(event)
             digest = link(digest, seq, at_ms, kind.encode(), body)
-            text = body.decode()
-            rows.append({"seq": seq, "at_ms": at_ms, "kind": kind, "body": text, "chain": digest})
-        return rows
+            row: Row = {"seq": seq, "at_ms": at_ms, "kind": kind, "chain": digest, "shared": None}
+            rows.append(row)
+            # Tested here: for most events, a call would cost more than the test.
+            may_share = len(body) >= OTHERS_FROM or (
+                type(event) is JobSubmitted and event.job.terms is not None
+            )
+            if is_alone or not may_share or not sharing.add(row, event, body):
+                row["body"] = body.decode()
+        return rows, sharing.texts
 
     def _count_written(self, connection: Connection, events: Sequence[Event]) -> int:
         """Return how many of these events were written by a commit that seemed to fail."""
-        written = select(EVENTS.c.body, EVENTS.c.chain).where(EVENTS.c.seq > self.seq)
-        stored = connection.execute(written.order_by(EVENTS.c.seq)).all()
-        found = [row.body for row in stored]
-        rows = [self._encoder.encode(event).decode() for event in events[: len(found)]]
-        if found != rows:
+        columns = select(EVENTS.c.seq, EVENTS.c.body, EVENTS.c.shared, EVENTS.c.chain)
+        written = columns.where(EVENTS.c.seq > self.seq).order_by(EVENTS.c.seq)
+        found, digest, texts = 0, self.digest, TextReader(connection)
+        is_same = True
+        for seq, own, shared, chain in connection.execute(written):
+            found, digest = found + 1, chain
+            body = texts.joined(seq, own, shared)
+            is_same = (
+                is_same
+                and found <= len(events)
+                and self._encoder.encode(events[found - 1])
+                == (body.encode() if isinstance(body, str) else body)
+            )
+        if not is_same:
             raise Refused(
                 "journal-ahead",
-                f"the journal has {len(found)} events after {self.seq} that were not applied",
+                f"the journal has {found} events after {self.seq} that were not applied",
                 "restart the control plane: it reads them from the journal",
             )
-        self.seq += len(found)
-        if stored:
-            self.digest = stored[-1].chain
-        return len(found)
+        self.seq += found
+        self.digest = digest
+        return found
 
 
 def _start(connection: Connection, seq: int) -> bytes:

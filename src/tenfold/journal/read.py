@@ -24,6 +24,8 @@ from tenfold.journal.rows import (
     RunTime,
     WriterRow,
 )
+from tenfold.journal.shared.members import MemberSharing, share
+from tenfold.journal.shared.texts import TextReader
 from tenfold.journal.store import Store
 from tenfold.journal.tables import (
     ATTEMPTS,
@@ -87,7 +89,7 @@ def events_after(store: Store, seq: int = 0, last: int | None = None) -> Iterato
 def event_pages(store: Store, seq: int = 0, last: int | None = None) -> Iterator[list[Numbered]]:
     """Yield pages of events in order; use this to read millions of events."""
     while True:
-        query = select(EVENTS.c.seq, EVENTS.c.body).where(EVENTS.c.seq > seq)
+        query = select(EVENTS.c.seq, EVENTS.c.body, EVENTS.c.shared).where(EVENTS.c.seq > seq)
         if last is not None:
             query = query.where(EVENTS.c.seq <= last)
         with store.reading() as connection:
@@ -232,30 +234,35 @@ def run_times(store: Store, job_id: str, now_ms: int) -> list[RunTime]:
 def submission(store: Store, job_id: str) -> JobSubmitted | None:
     """Return the submission of a job, with its run spec; None if the event was exported."""
     where = EVENTS.c.seq == JOBS.c.seq
-    query = select(EVENTS.c.seq, EVENTS.c.body).join(JOBS, where).where(JOBS.c.id == job_id)
+    columns = select(EVENTS.c.seq, EVENTS.c.body, EVENTS.c.shared)
     with store.reading() as connection:
-        row = connection.execute(query).one_or_none()
-    found = decode_rows([(row[0], row[1])])[0][1] if row is not None else None
+        row = connection.execute(columns.join(JOBS, where).where(JOBS.c.id == job_id)).one_or_none()
+        if row is None:
+            return None
+        body = TextReader(connection).joined(*row)
+    found = decode_rows([(row[0], body)])[0][1]
     return found if isinstance(found, JobSubmitted) else None
 
 
 def open_submissions(store: Store) -> list[tuple[JobRow, JobSubmitted]]:
     """Return unfinished jobs with their submissions, oldest first."""
     query = (
-        select(JOBS, EVENTS.c.body)
+        select(JOBS, EVENTS.c.body, EVENTS.c.shared)
         .join(EVENTS, EVENTS.c.seq == JOBS.c.seq)
         .where(JOBS.c.state.not_in(ENDED))
         .order_by(JOBS.c.seq)
     )
     found_rows: list[tuple[JobRow, JobSubmitted]] = []
     with store.reading() as connection:
+        texts, members = TextReader(connection), MemberSharing()
         ahead = connection.execution_options(stream_results=True, max_row_buffer=ROWS_AHEAD)
         # One at a time: the stored text of a job may be much larger than what is kept of it.
         for found in ahead.execute(query).mappings():
             row = dict(found)
-            event = _one(row["seq"], row.pop("body"))
+            body = texts.joined(row["seq"], row.pop("body"), row.pop("shared"))
+            event = _one(row["seq"], body)
             if isinstance(event, JobSubmitted):
-                found_rows.append((JobRow(**row), event))
+                found_rows.append((JobRow(**row), members.event(event)))
     return found_rows
 
 
@@ -315,16 +322,19 @@ def _cycles(store: Store, first: int, last: int) -> Iterator[tuple[int, Cycle | 
         yield row[0], _CYCLE.decode(row[1])
 
 
-def _page(connection: Connection, query: "Select[int, str]") -> list[tuple[int, str]]:
+def _page(
+    connection: Connection, query: "Select[int, str, int | None]"
+) -> list[tuple[int, str | bytes]]:
     """Return as many rows as fit in a page, at least one."""
     ahead = {"stream_results": True, "max_row_buffer": ROWS_AHEAD}
-    rows: list[tuple[int, str]] = []
-    held = 0
+    rows: list[tuple[int, str | bytes]] = []
+    held, texts = 0, TextReader(connection)
     with connection.execution_options(**ahead).execute(query) as found:
         for row in found:
-            body = cast("object", row[1])
-            if not isinstance(body, str):
-                raise _not_text(row[0], body)
+            own = cast("object", row[1])
+            if not isinstance(own, str):
+                raise _not_text(row[0], own)
+            body = texts.joined(row[0], own, row[2])
             rows.append((row[0], body))
             held += len(body)
             if held >= PAGE_CHARACTERS:
@@ -346,7 +356,7 @@ def decode_rows(rows: Sequence[tuple[int, str | bytes]]) -> list[Numbered]:
     try:
         # Decoding a page in one call takes half the time.
         events = _EVENT.decode_lines(b"\n".join([_bytes(body) for _, body in rows]))
-        return [(row[0], event) for row, event in zip(rows, events, strict=True)]
+        return [(row[0], event) for row, event in zip(rows, share(events), strict=True)]
     except (msgspec.DecodeError, ValueError, RecursionError):
         return [(seq, _one(seq, body)) for seq, body in rows]
 

@@ -28,9 +28,10 @@ from tenfold.journal.integrity.chain import check_chain, digest_at, kept_links
 from tenfold.journal.integrity.table_sum import add_to_sum, digest_of
 from tenfold.journal.policies import stretches_from
 from tenfold.journal.read import events_after, last_number, lines_between
+from tenfold.journal.shared.texts import unused_texts
 from tenfold.journal.snapshots import exported_until, fleet_at, snapshot_row
 from tenfold.journal.store import Store
-from tenfold.journal.tables import ATTEMPTS, CYCLES, EVENTS, EXPORTS, JOBS, SNAPSHOTS
+from tenfold.journal.tables import ATTEMPTS, CYCLES, EVENTS, EXPORTS, JOBS, SHARED_TEXTS, SNAPSHOTS
 from tenfold.model.errors import InputError, Refused
 from tenfold.model.events import (
     Event,
@@ -216,6 +217,7 @@ def _delete(connection: Connection, last: int, retained: Sequence[int]) -> int:
         connection.execute(delete(EVENTS).where(*between, EVENTS.c.seq.not_in(some)))
         low = some[-1]
     connection.execute(delete(EVENTS).where(EVENTS.c.seq > low, EVENTS.c.seq <= last))
+    connection.execute(delete(SHARED_TEXTS).where(SHARED_TEXTS.c.seq <= last, unused_texts()))
     # The newest stays: it gives the next number, and shows which orders are closed.
     newest = connection.execute(select(func.max(CYCLES.c.number))).scalar() or 0
     connection.execute(delete(CYCLES).where(CYCLES.c.after_seq <= last, CYCLES.c.number < newest))

@@ -15,9 +15,10 @@ from sqlalchemy import Connection, delete, func, select
 from tenfold.engine.digest import fleet_digest
 from tenfold.engine.loop import Decider
 from tenfold.fleet.fleet import Fleet
-from tenfold.fleet.image import FleetImage, fleet_from, image_of
+from tenfold.fleet.image import fleet_from, image_of
 from tenfold.journal.append import JournalWriter
 from tenfold.journal.integrity.chain import check_end, checked_pages
+from tenfold.journal.shared.image import decode_image, encode_image
 from tenfold.journal.store import Store, last_seq
 from tenfold.journal.tables import EXPORTS, SNAPSHOTS
 from tenfold.model.decision import Decision
@@ -29,8 +30,6 @@ EVERY = 50_000
 """Events between snapshots: reading this many takes about a second."""
 KEPT = 3
 """Snapshots kept: one may be damaged."""
-
-_IMAGE = msgspec.json.Decoder(FleetImage)
 
 
 class Restored(Struct, frozen=True, kw_only=True):
@@ -78,7 +77,7 @@ def save_snapshot(writer: JournalWriter, fleet: Fleet) -> None:
 
 def snapshot_row(fleet: Fleet) -> dict[str, Any]:
     """Return the table row for a fleet."""
-    body = zlib.compress(msgspec.json.encode(image_of(fleet)), 1)
+    body = zlib.compress(encode_image(image_of(fleet)), 1)
     return {"seq": fleet.version, "digest": fleet_digest(fleet), "body": body}
 
 
@@ -151,8 +150,8 @@ def fleet_at(store: Store, seq: int) -> Fleet | str:
     if row is None:
         return "it does not exist"
     try:
-        fleet = fleet_from(_IMAGE.decode(zlib.decompress(row.body)))
-    except (zlib.error, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        fleet = fleet_from(decode_image(zlib.decompress(row.body)))
+    except (zlib.error, msgspec.DecodeError, ValueError, IndexError, RecursionError) as error:
         return str(error)
     if fleet.version != seq:
         return f"it is of event {fleet.version:,}"

@@ -14,6 +14,7 @@ from sqlalchemy import (
     PrimaryKeyConstraint,
     Table,
     Text,
+    text,
 )
 
 LONG = BigInteger().with_variant(Integer, "sqlite")
@@ -29,11 +30,27 @@ EVENTS = Table(
     Column("kind", Text, nullable=False),
     Column("body", Text, nullable=False),
     Column("chain", LargeBinary),
+    Column("shared", LONG),
+    Index(
+        "events_by_shared",
+        "shared",
+        sqlite_where=text("shared IS NOT NULL"),
+        postgresql_where=text("shared IS NOT NULL"),
+    ),
 )
 """Every event in order; `seq` counts from 1 without gaps.
 
-`chain` is a digest of the event and of the digest before it; older events have none.
+`chain` is a digest of the event and of the digest before it; older events have none. With `shared`,
+`body` has only what differs from other events; the rest is in `shared_texts`.
 """
+
+SHARED_TEXTS = Table(
+    "shared_texts",
+    METADATA,
+    Column("seq", LONG, primary_key=True, autoincrement=False),
+    Column("body", Text, nullable=False),
+)
+"""What events of one commit have in common; `seq` is that of the first of them."""
 
 CHAIN = Table(
     "chain",

@@ -25,9 +25,10 @@ from tenfold.journal.read import event_pages
 from tenfold.journal.read_tables import attempt_row, job_row, node_row
 from tenfold.journal.retention import file_digest
 from tenfold.journal.rows import JobRow, NodeRow
+from tenfold.journal.shared.texts import unused_texts
 from tenfold.journal.snapshots import exported_until, fleet_at, snapshots_of
 from tenfold.journal.store import Store, last_seq
-from tenfold.journal.tables import ATTEMPTS, EXPORTS, JOBS, NODES
+from tenfold.journal.tables import ATTEMPTS, EXPORTS, JOBS, NODES, SHARED_TEXTS
 from tenfold.model.errors import InputError, TenfoldError
 from tenfold.model.fleet.finding import Finding
 
@@ -65,6 +66,8 @@ class _JournalState(Struct, frozen=True, kw_only=True):
     """The last exported event."""
     snapshots: tuple[int, ...]
     exports: tuple[tuple[int, int, str, str, str | None], ...]
+    unused_texts: tuple[int, ...]
+    """Shared texts that no event uses."""
     is_sum_right: bool
     """Whether the read tables match their sum."""
     jobs: dict[str, Struct]
@@ -101,6 +104,9 @@ def _verified(store: Store, head: Path | None) -> VerifyResult:
         return VerifyResult(
             events=0, last_seq=0, snapshots=0, jobs=0, bundles=0, findings=tuple(findings)
         )
+    if state.unused_texts:
+        said = f"no event uses the shared text {state.unused_texts[0]:,}"
+        findings.append(_error("journal-damaged", said))
     events = _compare_with_events(store, state, findings)
     return VerifyResult(
         events=events,
@@ -162,6 +168,7 @@ def _read_state(connection: Connection) -> _JournalState:
         EXPORTS.c.digest,
         EXPORTS.c.bundle,
     )
+    unused = select(SHARED_TEXTS.c.seq).where(unused_texts()).order_by(SHARED_TEXTS.c.seq)
     jobs = [job_row(row) for row in connection.execute(select(JOBS)).mappings()]
     attempts = [attempt_row(row) for row in connection.execute(select(ATTEMPTS)).mappings()]
     nodes = [node_row(row) for row in connection.execute(select(NODES)).mappings()]
@@ -170,6 +177,7 @@ def _read_state(connection: Connection) -> _JournalState:
         exported=exported_until(connection),
         snapshots=tuple(snapshots_of(connection)),
         exports=tuple((row[0], row[1], *row[2:]) for row in connection.execute(exports)),
+        unused_texts=tuple(connection.execute(unused).scalars()),
         is_sum_right=tables_match(connection),
         jobs={row.id: row for row in jobs},
         attempts={f"{row.job_id} #{row.number}": row for row in attempts},

@@ -68,6 +68,12 @@ Value = str | int | float | Ref | tuple[str | int | float | Ref, ...]
 """A plain string is a keyword, a type, a pool or a location: nothing that belongs to a team."""
 
 
+NAMES_MOST = 3
+"""Names of a list that a reason has; further ones are counted."""
+KEY_MOST = 200
+"""Characters of a shape's key in a reason."""
+
+
 class Reason(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """A kebab-case code, and the fields that the registry of reasons declares for it."""
 
@@ -75,6 +81,22 @@ class Reason(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     fields: Mapping[str, Value] = {}
     sentence: str = ""
     """The sentence of old records, from before reasons had fields. It may name anyone."""
+
+
+def first_names(field: str, names: Sequence[str]) -> dict[str, Value]:
+    """Return a field with the first names of a user's list, and how many more it has.
+
+    Each job of an array has its own reason, so a reason must not repeat a long list.
+    """
+    fields: dict[str, Value] = {field: tuple(names[:NAMES_MOST])}
+    if len(names) > NAMES_MOST:
+        fields[f"{field}_more"] = len(names) - NAMES_MOST
+    return fields
+
+
+def shortened(text: str) -> str:
+    """Return the key of a shape as a reason shows it: it contains all tags of the job."""
+    return text if len(text) <= KEY_MOST else f"{text[:KEY_MOST]}..."
 
 
 def joined(reasons: Sequence[Reason]) -> Reason:

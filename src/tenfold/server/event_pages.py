@@ -13,6 +13,7 @@ from anyio import CapacityLimiter, to_thread
 from anyio.lowlevel import RunVar
 from sqlalchemy import func, select
 
+from tenfold.journal.shared.texts import TextReader, shared_lengths
 from tenfold.journal.store import Store
 from tenfold.journal.tables import EVENTS
 from tenfold.server.auth.redaction import EventRow, visible_events
@@ -74,11 +75,13 @@ class EventPages:
 def page_range(store: Store, seq: int, newest: int) -> PageRange:
     """Return how far the page after `seq` goes; events that were moved out are skipped."""
     size = func.length(EVENTS.c.body)
-    question = select(EVENTS.c.seq, size).where(EVENTS.c.seq > seq)
+    question = select(EVENTS.c.seq, size, EVENTS.c.shared).where(EVENTS.c.seq > seq)
     last, characters = newest, 0
     with store.reading() as connection:
         rows = connection.execute(question.order_by(EVENTS.c.seq).limit(PAGE)).all()
-    for place, (number, length) in enumerate(rows):
+        shared = shared_lengths(connection, [row[2] for row in rows if row[2] is not None])
+    for place, (number, own, text) in enumerate(rows):
+        length = own + shared.get(text, 0)
         if place and characters + length > PAGE_CHARACTERS:
             return PageRange(last, characters)
         last, characters = number, characters + length
@@ -101,11 +104,19 @@ def stream_threads() -> CapacityLimiter:
 
 
 def _read_page(store: Store, token: Token, seq: int, last: int) -> bytes:
-    columns = select(EVENTS.c.seq, EVENTS.c.kind, EVENTS.c.body)
+    columns = select(EVENTS.c.seq, EVENTS.c.kind, EVENTS.c.body, EVENTS.c.shared)
     question = columns.where(EVENTS.c.seq > seq, EVENTS.c.seq <= last).order_by(EVENTS.c.seq)
     with store.reading() as connection:
-        rows = [EventRow(*row) for row in connection.execute(question)]
+        texts = TextReader(connection)
+        rows = [
+            EventRow(row[0], row[1], _text(texts.joined(row[0], row[2], row[3])))
+            for row in connection.execute(question)
+        ]
     return encode_events(visible_events(token, rows, store))
+
+
+def _text(body: str | bytes) -> str:
+    return body if isinstance(body, str) else body.decode()
 
 
 def encode_events(rows: list[EventRow]) -> bytes:

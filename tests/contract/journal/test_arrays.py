@@ -1,22 +1,35 @@
 """Arrays and keys of requests in SQLite and in a PostgreSQL that really runs: the same answers."""
 
+import asyncio
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from sqlalchemy import select
 
 from engines.postgres import new_database, running_postgres
-from journal_builders import submitted
+from journal_builders import JOINED, array_of, submitted
+from tenfold.engine.digest import fleet_digest
+from tenfold.files.records.replay_bundle import read_bundle
+from tenfold.fleet.fleet import Fleet
 from tenfold.journal import arrays, read
 from tenfold.journal.append import open_journal
 from tenfold.journal.integrity.rebuild import rebuild_read_tables
 from tenfold.journal.read import find_key, latest_keys
-from tenfold.journal.store import open_store
-from tenfold.model.events import Event, JobCancelled, JobSubmitted
+from tenfold.journal.record import record_of
+from tenfold.journal.retention import export_events
+from tenfold.journal.snapshots import restore, save_snapshot
+from tenfold.journal.store import Store, open_store
+from tenfold.journal.tables import SHARED_TEXTS
+from tenfold.journal.verify import verify
+from tenfold.model.events import Event, JobCancelled, JobSubmitted, job_of
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.submission import SubmitKey
 from tenfold.model.units import HOUR, Millis
+from tenfold.server.auth.tokens import Role, Token
+from tenfold.server.event_pages import PAGE_CHARACTERS, EventPages, page_range
 
 
 class ArraysAndKeys:
@@ -60,6 +73,77 @@ class ArraysAndKeys:
         assert latest_keys(store, 10) == before
         store.close()
 
+    def test_what_members_share_is_stored_once_and_read_by_everyone(self, address: str):
+        store = open_store(address)
+        writer = open_journal(store, "test", 0)
+        events = [*JOINED, *array_of(600)]
+        writer.append(events)
+        assert texts_of(store) == [3]
+        assert [event for _, event in read.events_after(store)] == events
+        assert read.submission(store, "train-1[599]") == events[-1]
+        assert [event for _, event in read.open_submissions(store)] == events[2:]
+        assert record_of(store).bundle.lines == events
+        fleet = Fleet()
+        fleet.apply_all(events)
+        save_snapshot(writer, fleet)
+        writer.append(array_of(600, 1_000))
+        assert fleet_digest(restore(store).fleet) == fleet_digest(fleet_of(store))
+        rebuild_read_tables(writer)
+        assert verify(store).findings == ()
+        store.close()
+
+    def test_a_page_of_a_stream_ends_at_the_size_of_what_is_sent(self, address: str):
+        store = open_store(address)
+        open_journal(store, "test", 0).append([*JOINED, *array_of(600)])
+        admin = Token(
+            id="t", name="root", team="ops", role=Role.admin, created_ms=0, expires_ms=9**9
+        )
+        pages, seq = EventPages(store), 0
+        while seq < 602:
+            found = page_range(store, seq, 602)
+            sent = asyncio.run(pages.page(admin, seq, found.last))
+            assert found.characters <= PAGE_CHARACTERS
+            assert len(sent) <= 2 * PAGE_CHARACTERS
+            assert sent.count(b"x" * 300) == found.last - max(seq, 2)
+            seq = found.last
+        store.close()
+
+    def test_a_shared_text_stays_while_an_event_needs_it(self, address: str, tmp_path: Path):
+        store = open_store(address)
+        writer = open_journal(store, "test", 0)
+        events = array_of(10)
+        names = [job for event in events if (job := job_of(event)) is not None]
+        writer.append([*JOINED, *events])
+        writer.append([JobCancelled(Millis(2), name) for name in names[:8]])
+        kept = export_events(writer, tmp_path, writer.seq)
+        assert kept.kept == 4
+        writer.append(array_of(3, 50))
+        assert texts_of(store) == [3, 21]
+        assert verify(store).findings == ()
+        submissions = [event for _, event in read.open_submissions(store)]
+        assert submissions == [*events[8:], *array_of(3, 50)]
+        writer.append([JobCancelled(Millis(60), name) for name in names[8:]])
+        export_events(writer, tmp_path, writer.seq)
+        assert texts_of(store) == [21]
+        assert verify(store).findings == ()
+        bundles = sorted(tmp_path.glob("events-*"))
+        moved = [line for one in bundles for line in read_bundle(one).lines]
+        assert [line for line in moved if line in events] == events
+        store.close()
+
+
+def texts_of(store: Store) -> list[int]:
+    with store.reading() as connection:
+        return [
+            *connection.execute(select(SHARED_TEXTS.c.seq).order_by(SHARED_TEXTS.c.seq)).scalars()
+        ]
+
+
+def fleet_of(store: Store) -> Fleet:
+    fleet = Fleet()
+    fleet.apply_all([event for _, event in read.events_after(store)])
+    return fleet
+
 
 def named(name: str, number: int) -> JobSubmitted:
     fact = submitted(number)
@@ -87,4 +171,4 @@ class TestSqlite(ArraysAndKeys):
 class TestPostgres(ArraysAndKeys):
     @pytest.fixture
     def address(self, server: str, request: pytest.FixtureRequest) -> str:
-        return new_database(server, "arrays" if "members" in request.node.name else "keys")
+        return new_database(server, f"arrays{zlib.crc32(request.node.name.encode())}")

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from sqlalchemy import create_engine, make_url, text
 
-from journal_builders import JOINED, batches_of, read_tables, submitted
+from journal_builders import JOINED, array_of, batches_of, read_tables, submitted
 from tenfold.compose.live_journal import LiveJournal
 from tenfold.fleet.fleet import Fleet
 from tenfold.journal import read
@@ -55,7 +55,7 @@ while True:
 
 SHIFT_DOWN = [f"UPDATE events SET seq = {seq - 1} WHERE seq = {seq}" for seq in range(7, 15)]
 SHIFT_UP = [f"UPDATE events SET seq = {seq + 1} WHERE seq = {seq}" for seq in range(14, 5, -1)]
-COPIED = "INSERT INTO events SELECT 6, at_ms, kind, replace(body, 'job-3', 'job-77'), chain"
+COPIED = "INSERT INTO events SELECT 6, at_ms, kind, replace(body, 'job-3', 'job-77'), chain, shared"
 SWAP = "SELECT {} FROM events AS other WHERE other.seq = 13 - events.seq"
 
 DAMAGE: dict[str, tuple[int, list[str]]] = {
@@ -81,8 +81,8 @@ DAMAGE: dict[str, tuple[int, list[str]]] = {
     "an appended event": (
         15,
         [
-            "INSERT INTO events SELECT 15, at_ms, kind, replace(body, 'job-12', 'job-13'), chain "
-            "FROM events WHERE seq = 14"
+            "INSERT INTO events SELECT 15, at_ms, kind, replace(body, 'job-12', 'job-13'), chain, "
+            "shared FROM events WHERE seq = 14"
         ],
     ),
     "two events in the wrong order": (
@@ -113,6 +113,24 @@ DAMAGE: dict[str, tuple[int, list[str]]] = {
     "another id of the journal": (1, ["UPDATE chain SET journal = '" + "0" * 32 + "'"]),
 }
 """By kind: the event that is named, and the statements. Events 1 and 2 are nodes, 3 to 14 jobs."""
+
+DAMAGED_TEXTS: dict[str, tuple[str, list[str]]] = {
+    "a changed command": (
+        "event 8 ",
+        ["UPDATE shared_texts SET body = replace(body, '\"true\"', '\"trve\"') WHERE seq = 8"],
+    ),
+    "a removed text": ("event 8 ", ["DELETE FROM shared_texts WHERE seq = 8"]),
+    "one line more": ("event 8 ", ["UPDATE shared_texts SET body = body || '\n' WHERE seq = 8"]),
+    "the text of another array": (
+        "event 8 ",
+        ["UPDATE shared_texts SET body = (SELECT body FROM shared_texts WHERE seq = 3)"],
+    ),
+    "a changed row": ("event 9 ", ["UPDATE events SET body = replace(body, '7', '8') WHERE seq=9"]),
+    "a row of another text": ("event 9 ", ["UPDATE events SET shared = 3 WHERE seq = 9"]),
+    "a row without its text": ("event 9 ", ["UPDATE events SET shared = NULL WHERE seq = 9"]),
+    "a text that no event has": ("text 99", ["INSERT INTO shared_texts VALUES (99, 'a')"]),
+}
+"""By kind: what is named, and the statements. Events 3 to 7 are of one array, 8 to 12 of another"""
 
 CHANGED_TABLES = [
     "UPDATE jobs SET state = 'succeeded' WHERE id = 'job-3'",
@@ -191,6 +209,30 @@ class Damage:
         journal.close()
         assert (read_tables(store), read.latest_keys(store, 100)) == (before, keys)
         assert verify(store, head).findings == ()
+
+    @pytest.mark.parametrize("kind", DAMAGED_TEXTS)
+    def test_damage_to_what_an_array_shares_is_found_and_its_first_event_is_named(
+        self, address: str, head: Path, kind: str
+    ):
+        journal = live(address, head)
+        journal.append(JOINED)
+        journal.append(array_of(5, 1))
+        journal.append(array_of(5, 6))
+        journal.close()
+        with closing(open_store(address)) as store:
+            assert verify(store, head).findings == ()
+            with store.reading() as connection:
+                texts = connection.execute(text("SELECT seq FROM shared_texts")).scalars().all()
+            assert [*texts] == [3, 8]
+            named, statements = DAMAGED_TEXTS[kind]
+            execute(store, *statements)
+            told = verify(store, head)
+            assert told.findings[0].code == "journal-damaged"
+            assert named in told.findings[0].message
+        if named.startswith("event"):
+            with pytest.raises(TenfoldError, match=named) as caught:
+                live(address, head)
+            assert caught.value.code == "journal-damaged"
 
     def test_damage_before_a_snapshot_is_left_to_verify(
         self, address: str, head: Path, store: Store

@@ -1,10 +1,13 @@
 """A small body does not become a large journal, nor much memory."""
 
+import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from hostile.plane import API, MIB, Plane, Watch
+from patience import until
 
 TAGS = [f"tag-{number:06}" for number in range(2_500)]
 ATTACKS: dict[str, dict[str, Any]] = {
@@ -14,6 +17,46 @@ ATTACKS: dict[str, dict[str, Any]] = {
     "one large member": {"array": 100_000, "env": {"A": "x" * 20_000}},
     "long tags": {"array": 100_000, "needs": [f"{number:02}" + "x" * 190 for number in range(60)]},
 }
+
+NEVER = {"gpus_per_node": 64}
+"""No node has so many: all members are refused at once."""
+ARRAYS: dict[str, dict[str, Any]] = {
+    "needs": {"array": 2_000, "needs": [f"{number:02}" + "x" * 178 for number in range(60)]},
+    "avoids": {"array": 2_000, "avoids": [f"{number:02}" + "x" * 178 for number in range(60)]}
+    | NEVER,
+    "command": {"array": 1_000, "command": ["true"] + ["x" * 6] * 2_500, **NEVER},
+    "env": {"array": 1_000, "env": {f"V{number}": "x" * 50 for number in range(300)}, **NEVER},
+    "few large members": {"array": 50, "command": ["true", "x" * 60_000, "y" * 60_000], **NEVER},
+    "accelerator": {
+        "array": 2_000,
+        "accelerator": [f"{number:02}" + "x" * 90 for number in range(20)],
+    },
+    "many short members": {"array": 10_000, **NEVER},
+}
+"""Accepted: a body, or a list in it, is not to be stored for each member."""
+PER_BODY, PER_MEMBER = 6, 1_000
+"""Bytes of journal for each byte of the body and for each job: its submission, the order to refuse
+it, the refusal and its reason are three rows of events, and one of jobs."""
+
+
+@pytest.mark.parametrize("attack", ARRAYS)
+def test_the_journal_grows_by_the_body_and_a_short_row_for_each_member(
+    own_plane: Callable[..., Plane], attack: str
+):
+    plane, body = own_plane(), {"command": ["true"], **ARRAYS[attack]}
+    with plane.wire() as red:
+        red.get(f"{API}/jobs")
+        rss, journal = plane.rss_bytes(), plane.journal_bytes()
+        told = red.post(f"{API}/jobs", body)
+        assert told.status == 201, told.body[:300]
+        until(lambda: not red.get(f"{API}/jobs?state=pending&limit=1").json()["jobs"])
+        failed = red.get(f"{API}/jobs/{told.json()['id']}").json()
+    memory, grown = plane.rss_bytes() - rss, plane.journal_bytes() - journal
+    sent, members = len(json.dumps(body)), body["array"]
+    print(f"{attack}: {sent:,} bytes, journal +{grown:,}, memory +{memory / MIB:.0f} MiB")
+    assert failed["array"]["states"] == {"failed": members}, failed
+    assert grown <= PER_BODY * sent + PER_MEMBER * members
+    assert memory <= 100 * MIB
 
 
 @pytest.mark.parametrize("attack", ATTACKS)

@@ -14,7 +14,7 @@ from tenfold.fleet.topology.domains import Tally
 from tenfold.fleet.topology.node_index import Rack, TopologyNodeIndex
 from tenfold.model.fleet.constraints import PlacementConstraints
 from tenfold.model.job.job import Shape
-from tenfold.model.reason import Reason, Value
+from tenfold.model.reason import Reason, Value, first_names, shortened
 
 Cause = Literal["tags", "place", "power"]
 CAUSES: tuple[tuple[Cause, ...], ...] = (
@@ -45,7 +45,7 @@ def never_fits(capacity: Capacity, shape: Shape) -> tuple[Reason, ...]:
     """Return why a shape never fits; several reasons where only their combination prevents it."""
     kinds = capacity.node_indexes
     if shape.accelerators and not any(kind[1] in shape.accelerators for kind in kinds):
-        return (Reason("no-such-accelerator", {"accelerators": shape.accelerators}),)
+        return (Reason("no-such-accelerator", first_names("accelerators", shape.accelerators)),)
     for causes in CAUSES:
         if _fits_without(capacity, shape, causes):
             return tuple(_reason(capacity, shape, causes, cause) for cause in causes)
@@ -108,9 +108,9 @@ def _tags_reason(capacity: Capacity, shape: Shape) -> Reason:
     assert shape.where is not None, "only shapes with tag constraints fail on tags"
     splits, fields = capacity.splits(shape), dict[str, Value]()
     if shape.where.needs:
-        fields["tags"] = shape.where.needs
+        fields |= first_names("tags", shape.where.needs)
     if shape.where.avoids:
-        fields["avoided"] = shape.where.avoids
+        fields |= first_names("avoided", shape.where.avoids)
     fields["of"] = _nodes_in(capacity.splits(without_tags(shape)))
     if not splits:
         return Reason("no-node-with-tags", fields)
@@ -191,7 +191,7 @@ def _too_large(capacity: Capacity, shape: Shape) -> Reason:
     each = min(each, shape.gpus) or int(shape.gpus + shape.milli > 0)
     if each > most:
         return Reason("larger-than-a-node", {"per_node": each, "largest": most})
-    return Reason("larger-than-a-node", {"shape": shape.key})
+    return Reason("larger-than-a-node", {"shape": shortened(shape.key)})
 
 
 def _nearest(splits: Sequence[GangSplit]) -> tuple[int, int]:

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, LargeBinary, cast, func, literal, select
 
 from tenfold.journal.read import PAGE, PAGE_CHARACTERS, ROWS_AHEAD, decode_rows
 from tenfold.journal.read_tables import Numbered
+from tenfold.journal.shared.texts import TextReader
 from tenfold.journal.store import Store, last_seq
 from tenfold.journal.tables import CHAIN, EVENTS, EXPORTS
 from tenfold.model.errors import InputError
@@ -28,7 +29,7 @@ REPAIR_HINT = "restore a backup; do not edit the journal manually"
 
 
 class EventRow(NamedTuple):
-    """A row of `events` as it is stored."""
+    """A row of `events` as it is stored, with the text that it shares."""
 
     seq: int
     at_ms: Any
@@ -235,7 +236,7 @@ def _rows(connection: Connection) -> Any:
     else:
         columns, types = [EVENTS.c.kind, EVENTS.c.body], literal(SOUND)
     chain = cast(EVENTS.c.chain, LargeBinary)
-    return select(EVENTS.c.seq, EVENTS.c.at_ms, *columns, chain, types)
+    return select(EVENTS.c.seq, EVENTS.c.at_ms, *columns, chain, types, EVENTS.c.shared)
 
 
 def _read(connection: Connection, query: Any) -> Iterable[EventRow]:
@@ -243,8 +244,10 @@ def _read(connection: Connection, query: Any) -> Iterable[EventRow]:
     ahead = query.execution_options(stream_results=True, max_row_buffer=ROWS_AHEAD)
     with connection.execute(ahead) as result:
         found: Any = result
-        for seq, at_ms, kind, body, chain, types in found:
+        texts = TextReader(connection)
+        for seq, at_ms, kind, own, chain, types, shared in found:
+            body = texts.joined(seq, own, shared)
             if isinstance(body, str):
-                yield EventRow(seq, at_ms, kind.encode(), body.encode(), chain, types)
-            else:
-                yield EventRow(seq, at_ms, kind, body, chain, types)
+                body = body.encode()
+            name = kind.encode() if isinstance(kind, str) else kind
+            yield EventRow(seq, at_ms, name, body, chain, types)

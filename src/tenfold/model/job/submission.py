@@ -17,6 +17,8 @@ from tenfold.model.units import Millis
 
 ARRAY_MOST = 100_000
 """Maximum number of array members, to bound what one request writes to the journal."""
+ARRAY_INDEX = "TENFOLD_ARRAY_INDEX"
+"""The last variable in the environment of an array member: its index."""
 
 
 class Submission(Struct, frozen=True, kw_only=True):
@@ -100,7 +102,7 @@ def _one(
     terms, run_spec = submission.terms, submission.run_spec
     if array:
         terms = replace(terms or Terms(), array=array)
-        run_spec = replace(run_spec, env=(*run_spec.env, ("TENFOLD_ARRAY_INDEX", str(member))))
+        run_spec = replace(run_spec, env=(*run_spec.env, (ARRAY_INDEX, str(member))))
     job = Job(
         id=job_id,
         shape=submission.shape,

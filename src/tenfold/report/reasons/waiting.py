@@ -103,12 +103,16 @@ WAITING = {
 
 NEVER = {
     "never-fits": Template("no set of identical nodes is large enough, even when idle"),
-    "no-such-accelerator": Template("no node has {accelerators:names}"),
+    "no-such-accelerator": Template(
+        "no node has {accelerators:names}[ or {accelerators_more:,} more]"
+    ),
     "no-node-with-tags": Template(
-        "none of the {of:#node} large enough has the tags[ {tags:names}][ without {avoided:names}]"
+        "none of the {of:#node} large enough has the tags[ {tags:names}[ and {tags_more:,} "
+        "more]][ without {avoided:names}[ and {avoided_more:,} more]]"
     ),
     "too-few-with-tags": Template(
-        "needs {nodes:#node} tagged[ {tags:names}][ without {avoided:names}]; "
+        "needs {nodes:#node} tagged[ {tags:names}[ and {tags_more:,} more]]"
+        "[ without {avoided:names}[ and {avoided_more:,} more]]; "
         "{tagged} of {of} are[, at most {alike} of them identical]"
     ),
     "larger-than-a-domain": Template(

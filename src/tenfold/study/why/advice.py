@@ -8,7 +8,7 @@ from tenfold.decide.place.explain.settled import Settled
 from tenfold.fleet.view import job_ref
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
-from tenfold.model.reason import Amount, Causes, JobRef, Reason, TeamRef, Value
+from tenfold.model.reason import Amount, Causes, JobRef, Reason, TeamRef, Value, first_names
 from tenfold.study.why.changes import (
     Change,
     CombinedChange,
@@ -73,7 +73,7 @@ def _request(settled: Settled, job: Job, change: RequestChange) -> Iterator[Reas
     if change.how is not UNSET and where is not None:
         yield Reason("ask-domain", {"within": where.within, "how": change.how})
     if change.needs is not UNSET and where is not None:
-        yield Reason("ask-tags", {"tags": (*where.needs, *where.avoids)})
+        yield Reason("ask-tags", first_names("tags", (*where.needs, *where.avoids)))
     if change.after is not UNSET and terms is not None:
         removed = (each for each in terms.after if each not in change.after)
         yield Reason("ask-after", {"jobs": _refs(settled, removed)})

@@ -23,7 +23,7 @@ from tenfold.model.events import ActionOrdered, Event, JobEnded, JobStarted, Job
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
 from tenfold.model.policy.slurm import Backfill, SlurmPolicy
-from tenfold.model.reason import Reason
+from tenfold.model.reason import Reason, shortened
 from tenfold.model.units import SECOND, Millis
 
 
@@ -137,7 +137,7 @@ class SlurmPlacer:
         shape = one.job.shape
         if not self._capacity.could_hold(shape):
             return never_fits(self._capacity, shape)
-        fields = {"partition": one.queue.name, "shape": shape.key}
+        fields = {"partition": one.queue.name, "shape": shortened(shape.key)}
         return (Reason("larger-than-the-partition", fields),)
 
     def _main_pass(
