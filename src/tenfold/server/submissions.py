@@ -32,7 +32,8 @@ BATCH_MAX = 10_000
 """Submissions in one request."""
 EVENT_BYTES_MAX = 256 << 20
 """Size of all events of one request, with every member of an array in full. An assumption: a body
-has 4 MiB. The journal stores an array once, but snapshots and bundles have each member."""
+has 4 MiB. The journal and its snapshots store what members share once; replay bundles and the
+answers to clients have each member in full."""
 NUMBER, TIME_MS = 10**9, Millis(10**13)
 """A job number and a time as long as they get, to size an event before it has its own."""
 MEMBERS_SHOWN_MAX = 1_000

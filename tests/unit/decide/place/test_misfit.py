@@ -8,6 +8,7 @@ from tenfold.fleet.topology.topology import TopologyCapacity
 from tenfold.model.fleet.constraints import PlacementConstraints
 from tenfold.model.fleet.node import Node
 from tenfold.model.job.job import Shape, shape_of
+from tenfold.model.reason import shortened
 from tenfold.report.reasons.render import render
 from tenfold.testing.builders import fleet, in_domains, nodes
 
@@ -35,6 +36,24 @@ def test_tags_that_no_node_bears_are_named():
     found = told(nodes(12), gang(1, PlacementConstraints(needs=("eu",), avoids=("production",))))
     said = "none of the 12 nodes large enough has the tags `eu` without `production`"
     assert found == [("no-node-with-tags", said)]
+
+
+def test_a_long_list_of_tags_is_named_in_part_and_counted():
+    tags = tuple(f"t{number}" for number in range(60))
+    found = told(nodes(12), gang(1, PlacementConstraints(needs=tags, avoids=("a", "b", "c"))))
+    said = (
+        "none of the 12 nodes large enough has the tags `t0` or `t1` or `t2` and 57 more "
+        "without `a` or `b` or `c`"
+    )
+    assert found == [("no-node-with-tags", said)]
+
+
+def test_the_key_of_a_shape_with_many_tags_is_cut():
+    tags = tuple(f"tag-{number}" for number in range(60))
+    key = gang(1, PlacementConstraints(needs=tags)).key
+    assert len(key) > 400
+    assert shortened(key) == f"{key[:200]}..."
+    assert shortened(gang(1).key) == gang(1).key
 
 
 def test_too_few_nodes_with_a_tag_are_counted():
