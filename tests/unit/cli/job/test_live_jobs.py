@@ -1,11 +1,16 @@
 """The job commands against a real control plane: dry runs, arrays, listings, exit codes."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
+from patience import HANG_S
 from tenfold.cli.job.live import exit_status
 from tenfold.cli.main import main
 from tenfold.model.api.jobs import Attempt, Job, Reason
@@ -109,6 +114,22 @@ def test_chosen_columns_are_one_line_for_each_job(tmp_path: Path, capsys: Printe
     assert lines == ["name  GPUs  nodes          state", "wide    16  virtual-[1-2]  succeeded"]
     assert main(["job", "list", "-o", "colour"]) == 2
     assert "columns: job, name, team" in capsys.readouterr().err
+
+
+def test_a_watched_listing_is_printed_again_until_it_is_interrupted(up: Up):
+    words = [sys.executable, "-m", "tenfold", "job", "list", "-w", "--interval", "0.1", "-o", "job"]
+    environment = {**os.environ, "TENFOLD_STATE_DIR": str(up.home)}
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment) as watching:
+        assert watching.stdout is not None, "it was asked for"
+        frames = 0
+        for line in watching.stdout:
+            frames += ", every 0.1 s; Ctrl-C ends" in line
+            if frames == 3:
+                break
+        watching.send_signal(signal.SIGINT)
+        watching.communicate(timeout=HANG_S)
+    assert watching.returncode == 0
+    assert main(["job", "list", "--watch", "--json"]) == 2
 
 
 def test_a_job_is_shown_with_its_command_resources_limits_folder_and_use(
