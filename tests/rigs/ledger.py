@@ -21,6 +21,7 @@ from tenfold.model.events import (
     JobHeld,
     JobIdled,
     JobRefused,
+    JobReleased,
     JobResized,
     JobStarted,
     JobStopped,
@@ -115,7 +116,7 @@ class Ledger:
             self._expect(event.job_id, "waiting", event).is_at = "over"
         elif isinstance(event, JobResized):
             self._resized(event)
-        elif isinstance(event, JobIdled | JobBusy | JobHeld):
+        elif isinstance(event, JobIdled | JobBusy | JobHeld | JobReleased):
             self._used(event)
         else:
             assert not isinstance(event, JobCancelRequested), "only live jobs are cancelled so"
@@ -186,8 +187,8 @@ class Ledger:
         story.work.resize(event.at_ms, story.slots, story.becoming)
         story.slots, story.becoming = story.becoming, None
 
-    def _used(self, event: JobIdled | JobBusy | JobHeld) -> None:
-        if isinstance(event, JobHeld):
+    def _used(self, event: JobIdled | JobBusy | JobHeld | JobReleased) -> None:
+        if isinstance(event, JobHeld | JobReleased):
             self._expect(event.job_id, "waiting", event)
             return
         story = self._expect(event.job_id, "running", event)

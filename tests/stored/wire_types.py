@@ -70,6 +70,7 @@ STRUCTS: dict[str, type[Struct]] = {
     "JobIdled": events.JobIdled,
     "JobBusy": events.JobBusy,
     "JobHeld": events.JobHeld,
+    "JobReleased": events.JobReleased,
     "ActionOrdered": events.ActionOrdered,
     "ActionRefused": events.ActionRefused,
     "StartJob": actions.StartJob,

@@ -97,6 +97,7 @@ class Client(_Connection):
     page = _blocking(Operations.page)
     jobs = _iterating(Operations.jobs)
     cancel = _blocking(Operations.cancel)
+    release = _blocking(Operations.release)
     why = _blocking(Operations.why)
     wait = _blocking(Operations.wait)
     events = _iterating(Operations.events)

@@ -38,6 +38,7 @@ from tenfold.model.api.jobs import (
     DryRun,
     Job,
     JobPage,
+    ReleasedJob,
     Submitted,
     Why,
 )
@@ -190,6 +191,10 @@ class Operations:
     async def cancel(self, job_id: str) -> CancelledJob:
         """Cancel a pending or running job."""
         return await self._call(delete(_job(job_id), CancelledJob))
+
+    async def release(self, job_id: str) -> ReleasedJob:
+        """Release a held job, so that it is pending again. Needs role `operator`."""
+        return await self._call(post(f"{_job(job_id)}/release", ReleasedJob))
 
     async def why(
         self,

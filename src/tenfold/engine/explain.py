@@ -27,6 +27,7 @@ from tenfold.model.events import (
     JobHeld,
     JobIdled,
     JobRefused,
+    JobReleased,
     JobResized,
     JobStarted,
     JobStopped,
@@ -49,6 +50,7 @@ Code = Literal[
     "started",
     "order-refused",
     "held",
+    "released",
     "resized",
     "idled",
     "busy",
@@ -215,9 +217,8 @@ class _HistoryBuilder:
                 self._note_end(event)
             case JobResized() | JobIdled() | JobBusy():
                 self._note_change(event)
-            case JobHeld():
-                self._waits = False
-                self._add(at_ms, "held", event.reason)
+            case JobHeld() | JobReleased():
+                self._note_hold(event)
             case JobRefused():
                 why = joined(event.reasons) if event.reasons else Reason("refused")
                 self._finish(at_ms, "refused", why)
@@ -226,12 +227,22 @@ class _HistoryBuilder:
             case _:
                 pass
 
+    def _note_hold(self, event: JobHeld | JobReleased) -> None:
+        self._waits = isinstance(event, JobReleased)
+        if isinstance(event, JobReleased):
+            self._add(event.at_ms, "released", Reason("released", self._by_user(event)))
+        else:
+            self._add(event.at_ms, "held", event.reason)
+
     def _note_cancel(self, event: JobCancelled | JobCancelRequested) -> None:
-        by = {} if event.by is UNSET else {"by": UserRef(event.by, self._team)}
+        by = self._by_user(event)
         if isinstance(event, JobCancelled):
             self._finish(event.at_ms, "cancelled", Reason("cancelled", by))
         else:
             self._add(event.at_ms, "stop-ordered", Reason("cancelled", by))
+
+    def _by_user(self, event: JobCancelled | JobCancelRequested | JobReleased) -> dict[str, Value]:
+        return {} if event.by is UNSET else {"by": UserRef(event.by, self._team)}
 
     def _note_order(self, event: ActionOrdered | ActionRefused) -> None:
         action, at_ms = event.action, event.at_ms

@@ -25,6 +25,7 @@ from tenfold.model.events import (
     JobHeld,
     JobIdled,
     JobRefused,
+    JobReleased,
     JobResized,
     JobStarted,
     JobStopped,
@@ -98,6 +99,7 @@ class Fleet:
             JobRefused: self._job_gone,
             JobCancelled: self._job_gone,
             JobHeld: self._job_held,
+            JobReleased: self._job_released,
             JobCancelRequested: self._cancel_requested,
             JobResized: self._job_resized,
             JobIdled: self._job_idled,
@@ -243,6 +245,9 @@ class Fleet:
         self.past.pop(event.job_id, None)
         self.reservations.pop(event.job_id, None)
         self.failure_log.over(event.job_id)
+
+    def _job_released(self, event: JobReleased) -> None:
+        self.pending[event.job_id] = self.held.pop(event.job_id)
 
     def _cancel_requested(self, event: JobCancelRequested) -> None:
         assert event.job_id in self.running or event.job_id in self.orders, (

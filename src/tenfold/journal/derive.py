@@ -24,6 +24,7 @@ from tenfold.model.events import (
     JobEnded,
     JobHeld,
     JobRefused,
+    JobReleased,
     JobResized,
     JobStarted,
     JobStopped,
@@ -73,6 +74,7 @@ class ReadTableUpdate:
             JobRefused: self._job_refused,
             JobCancelled: self._job_cancelled,
             JobHeld: self._job_held,
+            JobReleased: self._job_released,
             JobCancelRequested: self._cancel_requested,
             NodeJoined: self._node_joined,
             NodeLost: self._node_lost,
@@ -195,6 +197,9 @@ class ReadTableUpdate:
 
     def _job_held(self, event: JobHeld) -> None:
         self._set_state(event.job_id, event.at_ms, "pending", event.reason)
+
+    def _job_released(self, event: JobReleased) -> None:
+        self._set_state(event.job_id, event.at_ms, "pending")
 
     def _cancel_requested(self, event: JobCancelRequested) -> None:
         row = self.jobs.get(event.job_id)

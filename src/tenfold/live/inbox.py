@@ -38,6 +38,16 @@ class Cancel(Struct, frozen=True):
     """The user who asked."""
 
 
+class Release(Struct, frozen=True):
+    """Make a held job pending again; for an array, all members that are held."""
+
+    job_id: JobId
+    members: tuple[JobId, ...] = ()
+    """Members of an array; empty for one job."""
+    by: str = ""
+    """The user who asked."""
+
+
 class JoinNodes(Struct, frozen=True):
     """Add nodes to the fleet."""
 
@@ -92,6 +102,7 @@ class ReportActivity(Struct, frozen=True):
 Request = (
     Submit
     | Cancel
+    | Release
     | JoinNodes
     | SetNodeState
     | RetestNode

@@ -40,6 +40,7 @@ from tenfold.live.inbox import (
     JoinNodes,
     NodeBatch,
     PendingRequest,
+    Release,
     ReportActivity,
     RetestNode,
     SetNodeState,
@@ -53,6 +54,7 @@ from tenfold.model.events import (
     Event,
     JobCancelled,
     JobRefused,
+    JobReleased,
     JobSubmitted,
     NodeCordoned,
     NodeJoined,
@@ -258,6 +260,9 @@ class LiveWorld:
             case Cancel(job_id, members, by):
                 answer = self._cancel(members or (job_id,), by, now_ms, events)
                 self._answers.append((pending, answer))
+            case Release(job_id, members, by):
+                answer = self._release(members or (job_id,), by, now_ms, events)
+                self._answers.append((pending, answer))
             case JoinNodes(nodes, is_tested):
                 self._join(nodes, is_tested, now_ms, events)
                 self._answers.append((pending, Answer()))
@@ -338,6 +343,17 @@ class LiveWorld:
         if not cancelled:
             return Answer(refused=Reason("job-not-active", {"name": job_ids[0]}))
         return Answer(tuple(cancelled))
+
+    def _release(
+        self, job_ids: Sequence[JobId], by: str, now_ms: Millis, events: list[Event]
+    ) -> Answer:
+        kinds = (JobCancelled, JobReleased)
+        gone = {event.job_id for event in events if isinstance(event, kinds)}
+        held = tuple(one for one in job_ids if one in self._view.held and one not in gone)
+        if not held:
+            return Answer(refused=Reason("job-not-held", {"name": job_ids[0]}))
+        events += [JobReleased(now_ms, job_id, by or UNSET) for job_id in held]
+        return Answer(held)
 
     def _for_nodes(
         self,

@@ -147,11 +147,20 @@ class JobCancelled(Struct, frozen=True, forbid_unknown_fields=True, gc=False, ta
 
 
 class JobHeld(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="JobHeld"):
-    """A pending job is held: no policy sees it, and it stays pending until it is cancelled."""
+    """A pending job is held: no policy sees it until it is released or cancelled."""
 
     at_ms: Millis
     job_id: JobId
     reason: Reason
+
+
+class JobReleased(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="JobReleased"):
+    """A held job is pending again, as if it had just been submitted."""
+
+    at_ms: Millis
+    job_id: JobId
+    by: str | UnsetType = UNSET
+    """The user who released it, where known."""
 
 
 class JobCancelRequested(
@@ -224,6 +233,7 @@ Event = (
     | JobIdled
     | JobBusy
     | JobHeld
+    | JobReleased
     | ActionOrdered
     | ActionRefused
 )

@@ -53,6 +53,7 @@ _CLIENT_NAMES = {
 """Parameters whose name in the API differs from the name in the code."""
 _REFUSED = {
     "job-not-active": 409,
+    "job-not-held": 409,
     "key-taken": 409,
     "request-failed": 500,
     "backlog-full": 429,
@@ -68,6 +69,7 @@ _REFUSED = {
 _HINTS = {
     "backlog-full": "wait until some jobs have ended, or cancel some",
     "request-failed": "nothing was changed; the server log has the traceback",
+    "job-not-held": "only jobs with the reason `quarantined` can be released",
     "key-taken": "use a new key for a different request",
     "no-such-node": "check `tenfold node list`; no nodes were changed",
     "node-refused": "fix the node and test it again, or accept it as it is",

@@ -271,6 +271,18 @@ def cancel_command(
     job_live.cancel(jobs, as_json=as_json)
 
 
+@app.command(name="release")
+def release_command(job: JobName, *, as_json: Json = False) -> None:
+    """Release a job that is held after an internal error of the control plane.
+
+    It is pending again. If the control plane fails on it again, it is held again. Needs
+    role operator. Releasing an array releases all of its members that are held.
+    """
+    from tenfold.cli.job import live as job_live  # noqa: PLC0415
+
+    job_live.release(job, as_json=as_json)
+
+
 @app.command(name="why")
 def why_command(
     job: JobName,

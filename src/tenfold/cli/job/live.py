@@ -203,6 +203,17 @@ def cancel(job_ids: tuple[str, ...], *, as_json: bool) -> None:
         raise last_error
 
 
+def release(job_id: str, *, as_json: bool) -> None:
+    """Release a held job."""
+    with Client() as client:
+        one = client.release(job_id)
+    if as_json:
+        print_json(one)
+        return
+    which = f" ({one.count:,} members)" if one.count else ""
+    show(f"`{one.id}` is {one.state}{which}")
+
+
 def why(job_id: str, seek: RemedySearch, *, as_json: bool) -> None:
     """Print why a job is pending, and what would let it start; otherwise its attempts."""
     with Client() as client:

@@ -19,6 +19,7 @@ from tenfold.model.events import (
     JobEnded,
     JobHeld,
     JobRefused,
+    JobReleased,
     JobSubmitted,
 )
 from tenfold.model.ids import JobId
@@ -54,7 +55,12 @@ class DependencyGate:
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
         """Return the other decider's decision, and refusals of jobs that can never start."""
         visible = news
-        if news is None or self._version + len(news) != view.version:
+        if (
+            news is None
+            or self._version + len(news) != view.version
+            # A released job is pending without having been submitted just now.
+            or any(type(event) is JobReleased for event in news)
+        ):
             visible, self._events_hidden = None, 0
             self._hidden_jobs = {
                 job.id: job for job in view.pending.values() if waits_for(view, job)

@@ -190,6 +190,15 @@ class CancelledJob(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Members of an array that were cancelled; 0 for a single job."""
 
 
+class ReleasedJob(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A held job after it was released."""
+
+    id: str
+    state: str
+    count: int = 0
+    """Members of an array that were released; 0 for a single job."""
+
+
 class Why(Struct, frozen=True, kw_only=True):
     """Why a job is in its state and, if it is pending, what would start it."""
 

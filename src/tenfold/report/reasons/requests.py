@@ -9,6 +9,7 @@ REQUESTS = {
     "starting": Template("the control plane is reading its journal"),
     "journal-waits": Template("the journal has not responded for {waited_s:.0f} s"),
     "job-not-active": Template("job {name:name} is neither pending nor running"),
+    "job-not-held": Template("job {name:name} is not held"),
     "key-taken": Template("key {key:name} was already used for a different submission"),
     "backlog-full": Template(
         "the team's unfinished jobs have {most_mib} MiB of events, which is the limit"

@@ -31,6 +31,7 @@ ENDS = {
     "failed": Template("[{cause:causes}|exit code {exit_code}|the command failed]"),
     "timeout": Template("exceeded its time limit"),
     "cancelled": Template("cancelled[ by {by:user}]"),
+    "released": Template("released[ by {by:user}]; pending again"),
     "preempted": Template("preempted; pending again"),
     "node-lost": Template("[{said:text}|[{node:node}|a node] was lost]", plain="a node was lost"),
     "start-failed": Template("[{said:text}|the start failed]", plain="the start failed"),

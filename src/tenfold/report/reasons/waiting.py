@@ -92,7 +92,7 @@ WAITING = {
     ),
     "quarantined": Template(
         "held after an internal error of the control plane ({error:word}[: {said:text}]); "
-        "cancel it, and resubmit it once the cause is fixed",
+        "an operator can release it once the cause is fixed",
         plain="held after an internal error of the control plane",
     ),
     "quota-hours": Template(

@@ -1,4 +1,4 @@
-"""Jobs over HTTP: submit, list, show and cancel."""
+"""Jobs over HTTP: submit, list, show, cancel and release."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tenfold.journal import arrays, read
 from tenfold.journal.rows import ArraySummary, JobWithAttempts
-from tenfold.live.inbox import Cancel, Submit
+from tenfold.live.inbox import Cancel, Release, Submit
 from tenfold.model.api.jobs import (
     ATTEMPTS_LISTED,
     ATTEMPTS_SHOWN,
@@ -20,6 +20,7 @@ from tenfold.model.api.jobs import (
     CancelledJob,
     Job,
     JobPage,
+    ReleasedJob,
     Submitted,
 )
 from tenfold.model.ids import JobId
@@ -216,6 +217,23 @@ async def cancel_job(
     )
 
 
+@post(
+    "/jobs/{job_id:str}/release",
+    opt=requires_role(Role.operator),
+    status_code=200,
+    operation_id="releaseJob",
+)
+async def release_job(
+    request: AuthedRequest, control: ControlDep, job_id: FromPath[str]
+) -> ReleasedJob:
+    """Release a held job, so that it is pending again; for an array, all held members."""
+    members = await to_thread.run_sync(_members, control, request.user, job_id)
+    check_writable(control.trouble())
+    release = Release(JobId(job_id), members, request.user.name)
+    answer = await call_loop(control.inbox, release, control.wait_s)
+    return ReleasedJob(id=job_id, state="pending", count=len(answer.jobs) if members else 0)
+
+
 def job_of(
     control: Control,
     token: Token,
@@ -297,4 +315,6 @@ def _millis(at: datetime) -> int:
     return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1_000)
 
 
-ROUTES = Router("/api/v1", route_handlers=[submit_jobs, list_jobs, show_job, cancel_job])
+ROUTES = Router(
+    "/api/v1", route_handlers=[submit_jobs, list_jobs, show_job, cancel_job, release_job]
+)

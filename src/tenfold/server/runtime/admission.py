@@ -386,8 +386,9 @@ def _is_expensive(scope: Scope, options: Mapping[str, Any]) -> bool:
     level = options.get(LEVEL)
     if level != "eta":
         return level == "always"
-    # Decoded, because a name may be written as `%65ta`.
-    return any(name == "eta" for name, _ in parse_qsl(scope["query_string"].decode("latin-1")))
+    # Decoded, because a name may be written as `%65ta`; any byte is a character of Latin-1.
+    query = scope["query_string"].decode("latin-1")
+    return any(name == "eta" for name, _ in parse_qsl(query, True, encoding="latin-1"))
 
 
 def _address_of(scope: Scope) -> str:

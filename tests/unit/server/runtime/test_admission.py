@@ -13,7 +13,9 @@ def test_a_forecast_is_expensive_however_its_name_is_written(query: bytes):
     assert _is_expensive(scope(query), EXPENSIVE_WITH_ETA)
 
 
-@pytest.mark.parametrize("query", [b"", b"attempts=5", b"beta=1"])
+@pytest.mark.parametrize(
+    "query", [b"", b"attempts=5", b"beta=1", b"\xff=\xfe", b"%ff=%00", b"%F0%9F=%"]
+)
 def test_a_job_without_a_forecast_is_not(query: bytes):
     assert not _is_expensive(scope(query), EXPENSIVE_WITH_ETA)
     assert _is_expensive(scope(query), EXPENSIVE)

@@ -112,6 +112,14 @@ class Plane:
         assert made.status_code == 201, made.text
         return made.json()["id"]
 
+    def release(self, job_id: str) -> Any:
+        """Release a job as an operator of another team."""
+        secret, _ = self.runtime.control.tokens.create(
+            name="ops", team="ops", role=Role.operator, days=1
+        )
+        headers = {"Authorization": f"Bearer {secret}"}
+        return self.client.post(f"{API}/jobs/{job_id}/release", headers=headers)
+
     def job(self, job_id: str) -> dict[str, Any]:
         return self.client.get(f"{API}/jobs/{job_id}").json()
 
@@ -151,7 +159,7 @@ def held(plane: Plane, job_id: str) -> None:
     assert told["state"] == "pending"
     assert told["reason"]["sentence"] == (
         "held after an internal error of the control plane (Planted: embedded null byte); "
-        "cancel it, and resubmit it once the cause is fixed"
+        "an operator can release it once the cause is fixed"
     )
     until(lambda: "tenfold_held_jobs 1.0" in plane.client.get("/metrics").text)
     why = plane.client.get(f"{API}/jobs/{job_id}/why").json()
@@ -249,6 +257,46 @@ def test_a_job_that_the_policy_fails_on_is_found_among_others_and_held(
     own.submit("last")
     held(own, job_id)
     assert own.job(waiting[-1])["reason"]["code"] != "quarantined"
+
+
+class FailsUntilUpgrade(FailsToStart):
+    """Fails on the launch of one job, until the control plane is upgraded."""
+
+    is_upgraded = False
+
+    def start(self, launch: Launch) -> None:
+        if self.is_upgraded:
+            FakeExecutor.start(self, launch)
+        else:
+            super().start(launch)
+
+
+def test_a_released_job_is_held_again_or_runs_once_the_cause_is_fixed(
+    plane: Callable[..., Plane], monkeypatch: pytest.MonkeyPatch
+):
+    own = plane(FailsUntilUpgrade)
+    job_id = own.submit(POISON, gpus_per_node=4)
+    own.until_held(job_id)
+    refused = own.client.post(f"{API}/jobs/{job_id}/release")
+    assert (refused.status_code, refused.json()["code"]) == (403, "role-too-low")
+    before = len(own.job(job_id)["attempts"])
+    released = own.release(job_id)
+    assert (released.status_code, released.json()) == (200, {"id": job_id, "state": "pending"})
+    until(lambda: len(own.job(job_id)["attempts"]) > before)
+    own.until_held(job_id)
+    own.check_rest()
+    own.runtime.stop()
+    monkeypatch.setattr(FailsUntilUpgrade, "is_upgraded", True)
+    own.start()
+    assert own.until_held(job_id)["state"] == "pending"
+    assert own.release(job_id).status_code == 200
+    job_when(own.client, job_id, "running")
+    own.processes.end(job_id, attempt=3)
+    job_when(own.client, job_id, "succeeded")
+    until(lambda: "tenfold_held_jobs 0.0" in own.client.get("/metrics").text)
+    again = own.release(job_id)
+    assert (again.status_code, again.json()["code"]) == (409, "job-not-held")
+    own.check_rest()
 
 
 def test_a_request_that_cannot_be_handled_is_refused(plane: Callable[..., Plane]):
