@@ -95,6 +95,16 @@ def test_parameters_are_checked_and_named(member: Client, query: str):
     assert answer.json()["field"] == query.partition("=")[0]
 
 
+@pytest.mark.parametrize("value", ["%C3%A9", "%FF", "%ED%A0%80", "%E2%80%AEx", "x"])
+@pytest.mark.parametrize("path", ["none", "none/why"])
+def test_a_forecast_that_is_asked_for_in_other_letters_is_a_problem(
+    member: Client, path: str, value: str
+):
+    answer = member.get(f"{JOBS}/{path}?eta={value}")
+    assert answer.status_code == 400
+    assert answer.json()["field"] == "eta"
+
+
 def test_what_is_not_there_is_a_problem_too(member: Client):
     for path, code in (
         ("/api/v1/jobs/none", "no-such-job"),
