@@ -12,11 +12,11 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hostile.files.readers import NASTY
-from hostile.files.test_readers import BUNCH, PIECES, bounded
+from hostile.files.test_readers import BUNCH, PIECES, bounded, relaxed
 from journal_builders import JOINED, submitted
 from tenfold.checkpoint import CheckpointError, load, newest, save, verify
 from tenfold.checkpoint.sealed import seal
@@ -31,13 +31,9 @@ from tenfold.live.local.member.team_users import TeamUsers, UidRange
 from tenfold.model.errors import TenfoldError
 from tenfold.server.runtime.state_dir import LocalLogs
 
-EXAMPLES = int(os.environ.get("TENFOLD_FUZZ", "25"))
-relaxed = settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    phases=(Phase.explicit, Phase.generate, Phase.shrink),
-    suppress_health_check=list(HealthCheck),
-)
+EXAMPLES = max(25, int(os.environ.get("TENFOLD_FUZZ", "25")) // 4)
+"""Fewer than for readers of files: each opens a whole checkpoint, journal or state folder."""
+stored = relaxed(EXAMPLES)
 
 
 def edited(data: st.DataObject, content: bytes) -> bytes:
@@ -103,7 +99,7 @@ def test_a_checkpoint_with_some_bytes_changed_is_loaded_or_passed_over(saved: Pa
     (place,) = folder.glob("step-*")
     whole = {path: path.read_bytes() for path in place.iterdir()}
 
-    @relaxed
+    @stored
     @given(st.data())
     def mutated(data: st.DataObject) -> None:
         path = data.draw(st.sampled_from(sorted(whole)))
@@ -216,7 +212,7 @@ def test_a_journal_with_some_bytes_changed_is_read_or_refused(journal: Path, tmp
     path = tmp_path / "journal.db"
     whole = read_bytes(journal)
 
-    @relaxed
+    @stored
     @given(st.data())
     def mutated(data: st.DataObject) -> None:
         for left in tmp_path.iterdir():

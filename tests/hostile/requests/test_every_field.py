@@ -15,6 +15,7 @@ import pytest
 from hostile.plane import API, Plane, Watch
 from hostile.wire import Wire
 from tests.rigs.hostile.generator import Case, Description, Field
+from tests.rigs.hostile.progress import tell
 from tests.rigs.hostile.values import KINDS, Value, values
 
 ALL = os.environ.get("TENFOLD_HOSTILE") == "all"
@@ -122,7 +123,8 @@ def test_no_value_of_any_field_stops_it_fills_it_or_meets_a_bug(
     wrong: list[str] = []
     sent = 0
     batch: list[Case] = []
-    for field in fields:
+    for place, field in enumerate(fields):
+        tell(f"{sent:,} requests, {place} of {len(fields)} fields")
         for case in described.cases(field, drawn(field, found)):
             wrong += attack(case, senders, watch)
             batch.append(case)
