@@ -54,7 +54,7 @@ def test_a_live_fleet_with_a_shadow_starts_what_it_would_have_without(
     moments = sorted({event.at_ms for event in script if isinstance(event, JobSubmitted)})
     monkeypatch.setattr(shadow_runner, "POLL_S", 0.01)
     if kind == "a broken one":
-        monkeypatch.setattr(live_shadow, "shadow_decider", lambda policy, cost: Broken())
+        monkeypatch.setattr(live_shadow, "placing_decider", lambda policy: Broken())
 
     with living(tmp_path, ruled) as live:
         live.told.wait(lambda event: True)

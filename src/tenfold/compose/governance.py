@@ -17,13 +17,12 @@ from tenfold.compose.fleet import (
     load_facts,
 )
 from tenfold.files.fleet.read import load_fleet
-from tenfold.files.policy.fit import check_fit, tags_needed
+from tenfold.files.policy.fit import check_fit
 from tenfold.files.policy.read import PolicyReading, read_policy_file
 from tenfold.model.facts.catalogue import Catalogue
-from tenfold.model.fleet.constraints import PlacementConstraints
 from tenfold.model.fleet.finding import Finding
 from tenfold.model.fleet.spec import FleetSpec
-from tenfold.model.job.job import Job, Shape
+from tenfold.model.job.job import Job
 from tenfold.model.policy.fleet_terms import gpu_prices, team_terms
 from tenfold.model.policy.governance import ANY, USD, Amounts, GovernanceRules, TeamRules
 from tenfold.model.policy.policy import Policy
@@ -88,32 +87,6 @@ def govern_notes(govern: GovernanceRules, layout: Layout, jobs: Sequence[Job]) -
         teams = ", ".join(f"team `{team}`" if team else "no team" for team in unknown_teams)
         notes.append(f"jobs of {teams} have no quota in the policy")
     return notes
-
-
-def with_residency(jobs: list[Job], govern: GovernanceRules) -> list[Job]:
-    """Return jobs whose nodes must bear the tags that their teams need."""
-    teams = {team.id: team for team in govern.teams}
-    tags = {name: tags_needed(team, teams) for name, team in teams.items()}
-    if not any(tags.values()):
-        return jobs
-    shapes: dict[tuple[str, tuple[str, ...]], Shape] = {}
-    result: list[Job] = []
-    for job in jobs:
-        needed = tags.get(job.team, ())
-        if needed:
-            key = (job.shape.key, needed)
-            shape = shapes.get(key) or shapes.setdefault(key, _with_tags(job.shape, needed))
-            result.append(replace(job, shape=shape))
-        else:
-            result.append(job)
-    return result
-
-
-def _with_tags(shape: Shape, tags: Sequence[str]) -> Shape:
-    old = shape.where or PlacementConstraints()
-    where = replace(old, needs=tuple(dict.fromkeys((*old.needs, *tags))))
-    base_key = shape.key.removesuffix(old.key).rstrip()
-    return replace(shape, key=f"{base_key} {where.key}", where=where)
 
 
 def _canonical_terms(team: TeamRules, names: Mapping[str, str], catalogue: Catalogue) -> TeamRules:

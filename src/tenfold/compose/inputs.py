@@ -75,7 +75,7 @@ def prepare(files: SimFiles) -> PreparedRun:
     jobs = _with_canonical_types(trace.jobs, nodes, catalogue)
     policy = policy_of(files.policy, files.placement)
     if policy.name == "governed":
-        policy, jobs, new_notes = _governed(policy, layout, jobs, catalogue)
+        policy, new_notes = _governed(policy, layout, jobs, catalogue)
         notes += new_notes
     grid = None if files.grid is None else _grid(files.grid, jobs)
     notes += () if grid is None else grid.notes
@@ -118,13 +118,13 @@ def job_trace(path: Path, *, fill: bool = False) -> JobTrace:
 
 def _governed(
     policy: Policy, layout: Layout, jobs: list[Job], catalogue: Catalogue
-) -> tuple[Policy, list[Job], list[str]]:
-    """Add the teams and prices of the fleet to a policy, and residency tags to the jobs."""
-    from tenfold.compose.governance import govern_notes, governance_of, with_residency  # noqa: PLC0415
+) -> tuple[Policy, list[str]]:
+    """Add the teams and prices of the fleet to a policy."""
+    from tenfold.compose.governance import govern_notes, governance_of  # noqa: PLC0415
 
     govern = governance_of(policy, layout.spec, catalogue)
     notes = govern_notes(govern, layout, jobs)
-    return replace(policy, govern=govern), with_residency(jobs, govern), notes
+    return replace(policy, govern=govern), notes
 
 
 def _grid(files: "GridFiles", jobs: Sequence[Job]) -> "Grid":

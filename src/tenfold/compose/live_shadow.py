@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from sqlalchemy import func, select
 
-from tenfold.compose.residency import shadow_decider
+from tenfold.compose.policies import placing_decider
 from tenfold.engine.decision_log import Cycle
 from tenfold.engine.obstacle import obstacle_of
 from tenfold.engine.replay import describe
@@ -62,7 +62,7 @@ class LiveShadow:
         self._marked = 0
         self._at_ms = Millis(0)
         self._live = Policy()
-        self._comparison = ShadowComparison(shadow_decider(policy, 0))
+        self._comparison = ShadowComparison(placing_decider(policy))
         self._fleet, self._cycle = Fleet(), 0
         self._resume()
 
@@ -229,7 +229,7 @@ class LiveShadow:
             for name, policy in self._waiting_jobs(found):
                 job = self._fleet.pending.get(name)
                 if job is not None:
-                    decider = shadow_decider(policy, 0)
+                    decider = placing_decider(policy)
                     why = obstacle_of(self._fleet, job, now_ms, decider).reason
                     said.append(f"`{name}` waits under `{policy.name}`: {render(why)}")
         except Exception as error:

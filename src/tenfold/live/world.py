@@ -119,6 +119,10 @@ class LiveWorld:
         """Replies to send once the last returned events are on disk."""
         self._cancels: list[ActiveAttempt] = []
         """Attempts to stop once the request is on disk: an accepted one survives a kill."""
+        self._moment_ms: int = -1
+        """The moment that `wait` returned last."""
+        self._woken_ms: Millis | None = None
+        """The same moment, if it was a wake-up without events."""
         self._startup_events: list[Event] | None = self._adopted()
         """Events since the last control plane stopped, until they are returned."""
 
@@ -133,21 +137,30 @@ class LiveWorld:
         self._cordons = FailureCordons(judge, self._view)
 
     def wait(self, until_ms: Millis | None) -> tuple[Millis, Sequence[Event]] | None:
-        """Return the next events, or none at `until_ms`; None at shutdown."""
+        """Return the next events, or none at `until_ms`; None at shutdown.
+
+        A decider that asks for a moment decides at that moment, as in a simulation, even if the
+        clock is past it: what was observed since then follows with the next call.
+        """
         if self._startup_events is None:
             # The previously returned events are recorded by now.
             self._attempts.settle()
+        woken_ms, self._woken_ms = self._woken_ms, None
         while True:
             now_ms = self._clock.now_ms()
+            # A second wake-up in a row collects events first: a slow decider must not starve them.
+            if until_ms is not None and woken_ms is None and self._moment_ms < until_ms <= now_ms:
+                return self._wake(until_ms)
             events = self._collect_events(now_ms)
             if events or self._answers:
+                self._moment_ms = now_ms
                 return now_ms, events
             if self._inbox.is_closed:
                 return None
             # Nothing is waiting to be written: what a test depends on is recorded.
             self._node_tests.begin(now_ms)
             if until_ms is not None and now_ms >= until_ms:
-                return now_ms, ()
+                return self._wake(until_ms)
             due_ms = self._due[0][0] if self._due else None
             files = [self._inbox.fileno(), self._executor.fileno()]
             read_ms = None
@@ -157,6 +170,10 @@ class LiveWorld:
             wakes = [at for at in (until_ms, due_ms, read_ms) if at]
             timeout_ms = max(1, min(wakes) - now_ms) if wakes else None
             self._clock.wait(files, timeout_ms)
+
+    def _wake(self, until_ms: Millis) -> tuple[Millis, Sequence[Event]]:
+        self._moment_ms = self._woken_ms = moment_ms = Millis(max(until_ms, self._moment_ms))
+        return moment_ms, ()
 
     def recorded(self) -> None:
         """Stop what was cancelled and reply to requests: their events are on disk."""

@@ -40,14 +40,6 @@ def reaches_ms(run: RunState, work_ms: float) -> int:
     return ceil(run.since_ms + max(0.0, work_ms - run.work_ms) / run.speed)
 
 
-def own_speed(job: Job, slots: Sequence[Slot]) -> float:
-    """Return the speed on these slots: proportional to GPUs for an elastic job, else 1."""
-    terms, gpus_requested = job.terms, job.shape.gpus
-    if terms is None or not terms.least_gpus or not gpus_requested:
-        return 1.0
-    return sum(slot.gpus for slot in slots) / gpus_requested
-
-
 def idles_after_ms(job: Job) -> Millis | None:
     """Return the work after which a session is idle; None if it is used to its end."""
     terms, duration = job.terms, job.duration_ms

@@ -15,10 +15,10 @@ from tenfold.model.actions import ResizeJob, StartJob, StopJob
 from tenfold.model.events import JobEnded, JobIdled, JobResized, JobStopped, NodeReturned
 from tenfold.model.fault import Fault
 from tenfold.model.ids import JobId
-from tenfold.model.job.job import Job, StopCause
+from tenfold.model.job.job import Job, StopCause, own_speed
 from tenfold.model.units import Millis
 from tenfold.sim.measure.meters import Meters
-from tenfold.sim.run_state import RunState, idles_after_ms, own_speed, reaches_ms, work_at
+from tenfold.sim.run_state import RunState, idles_after_ms, reaches_ms, work_at
 from tenfold.sim.settings import SimSettings
 
 if TYPE_CHECKING:

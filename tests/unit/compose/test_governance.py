@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tenfold.compose.fleet import load_facts
-from tenfold.compose.governance import check_policy, govern_notes, governance_of, with_residency
+from tenfold.compose.governance import check_policy, govern_notes, governance_of
 from tenfold.compose.inputs import SimFiles, prepare
 from tenfold.files.fleet.read import load_fleet
 from tenfold.model.fleet.constraints import PlacementConstraints
@@ -94,23 +94,6 @@ def test_prices_are_the_mean_of_the_pools_unless_the_policy_states_them(spec: Fl
     assert govern.usd_micros_per_gpu_hour == {"H100-80G-SXM": 7}
 
 
-def test_residency_binds_the_jobs_of_a_team_and_of_those_under_it(spec: FleetSpec):
-    govern = governance_of(Policy(), spec, load_facts())
-    near = PlacementConstraints(within="rack", how="required")
-    jobs = [job("lab"), job("vision"), job("vision", near), job("other")]
-    first, second, third, other = with_residency(jobs, govern)
-    assert first.shape == second.shape == shape_of(2, where=PlacementConstraints(needs=("eu",)))
-    assert third.shape == shape_of(
-        2, where=PlacementConstraints(within="rack", how="required", needs=("eu",))
-    )
-    assert other is jobs[3]
-
-
-def test_where_no_team_needs_anything_jobs_stay_as_they_are():
-    jobs = [job("lab")]
-    assert with_residency(jobs, GovernanceRules(teams=(TeamRules(id=TeamId("lab")),))) is jobs
-
-
 def test_a_simulation_under_governed_takes_teams_and_residency_from_the_fleet(
     tmp_path: Path, fleet: Path
 ):
@@ -120,8 +103,7 @@ def test_a_simulation_under_governed_takes_teams_and_residency_from_the_fleet(
     govern = prepared.request.policy.govern
     assert govern is not None
     assert [team.id for team in govern.teams] == ["lab", "vision"]
-    bound, free = prepared.request.jobs
-    assert (bound.shape.where, free.shape.where) == (PlacementConstraints(needs=("eu",)), None)
+    assert [team.residency for team in govern.teams] == [("eu",), ()]
     assert any("`guests`" in note for note in prepared.notes)
     plain = prepare(SimFiles(fleet=fleet, jobs=jobs, policy="fair"))
     assert plain.request.policy.govern is None

@@ -161,7 +161,7 @@ def test_a_shadow_that_breaks_is_left_out_with_a_note(
     trial.follow("edf")
     live(trial.journal, "fifo", CROWD)
     with monkeypatch.context() as patched:
-        patched.setattr(live_shadow, "shadow_decider", lambda policy, cost: Broken())
+        patched.setattr(live_shadow, "placing_decider", lambda policy: Broken())
         found = trial.follow("edf")
     assert (found.kind, found.failure) == ("failed", "ZeroDivisionError: by nought")
     live(trial.journal, "fifo", LATER)

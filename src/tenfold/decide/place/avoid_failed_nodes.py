@@ -126,7 +126,7 @@ class _FreeAfter:
         mine = {one.node: None for one in slots}
         best: tuple[int, NodeId] | None = None
         for node in view.nodes.values():
-            alike = (node.pool, node.site, node.accelerator) == own
+            alike = (node.pool, node.site, node.accelerator, node.tags) == own
             if not alike or node.id in avoided or node.id in mine or not self._accepts(node, job):
                 continue
             gpus, cpus_free, memory_free = self._free(node.id)
@@ -162,7 +162,7 @@ class _FreeAfter:
             )
 
 
-def _kind(view: FleetView, node: NodeId) -> tuple[str, str, str]:
-    """Return what makes nodes equivalent: pool, site and accelerator."""
+def _kind(view: FleetView, node: NodeId) -> tuple[object, ...]:
+    """Return what makes nodes equivalent: pool, site, accelerator and tags."""
     found = view.nodes[node]
-    return found.pool, found.site, found.accelerator
+    return found.pool, found.site, found.accelerator, found.tags

@@ -44,6 +44,7 @@ class SchedulingPass:
     def start_single(self, job: Job) -> Decision | None:
         """Start the only job that can start now, without comparing it to others."""
         state, view = self.state, self.view
+        job = state.residency.apply(job)
         if job.terms is not None or state.allocations.with_terms or state.govern.windows:
             return None
         if not state.is_unchanged(self.now_ms) or (view.past and job.id in view.past):
@@ -74,7 +75,8 @@ class SchedulingPass:
     def admit(self, fresh: Iterable[Job]) -> None:
         """Queue new jobs, as far as their terms allow."""
         state, past, reservations = self.state, self.view.past, self.view.reservations
-        for job in fresh:
+        for submitted in fresh:
+            job = state.residency.apply(submitted)
             if not state.capacity.could_hold(job.shape):
                 self._refuse(job)
                 continue
@@ -124,6 +126,7 @@ class SchedulingPass:
         else:
             # No pending job needed the capacity that was released.
             state.dirty = False
+        if not (state.queues.count or state.repairs or state.reserved):
             grow(session)
         return session.decision()
 

@@ -1,6 +1,6 @@
 """Checks of a policy against a fleet: everything it names must exist there."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from tenfold.files.policy.amounts import amount_text, clock
 from tenfold.files.policy.checks import unknown_team
@@ -10,9 +10,8 @@ from tenfold.files.policy.windows import window_conflicts
 from tenfold.model.fleet import hostlist
 from tenfold.model.fleet.finding import Finding
 from tenfold.model.fleet.spec import FleetSpec
-from tenfold.model.ids import TeamId
 from tenfold.model.job.job import WHOLE
-from tenfold.model.policy.governance import ANY, USD, Amounts, GovernanceRules, TeamRules
+from tenfold.model.policy.governance import ANY, USD, Amounts, GovernanceRules, tags_needed
 from tenfold.physics.layout import Layout
 
 
@@ -39,16 +38,6 @@ def capacity(govern: GovernanceRules, spec: FleetSpec) -> Amounts:
     prices = govern.usd_micros_per_gpu_hour
     worth = sum(prices.get(name, 0) * milli // WHOLE for name, milli in has.items())
     return {**has, ANY: sum(has.values()), USD: worth}
-
-
-def tags_needed(team: TeamRules, teams: Mapping[TeamId, TeamRules]) -> tuple[str, ...]:
-    """Return the tags that a team's nodes must have: its own and those of its parents."""
-    tags = dict.fromkeys(team.residency)
-    above = team.parent
-    while above is not None and above in teams:
-        tags |= dict.fromkeys(teams[above].residency)
-        above = teams[above].parent
-    return tuple(tags)
 
 
 def _teams(govern: GovernanceRules, spec: FleetSpec) -> Iterator[Finding]:

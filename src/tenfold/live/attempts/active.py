@@ -38,6 +38,8 @@ class ActiveAttempt(Struct):
     """The number of that attempt."""
     is_resize: bool = False
     """Whether this attempt continues a job that was stopped for a resize."""
+    done_ms: Millis = Millis(0)
+    """Work of this run that was saved before resizes."""
     saved_ms: Millis | None = None
     """When its job last saved, where that is read before its end is handled."""
     quarantine: Reason | None = None

@@ -46,7 +46,7 @@ from tenfold.model.events import (
 )
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job.failures import AttemptFailure
-from tenfold.model.job.job import Job, JobStatus, Slot, StopCause, per_member
+from tenfold.model.job.job import Job, JobStatus, Slot, StopCause, own_speed, per_member
 from tenfold.model.reason import Causes, Reason, UserRef
 from tenfold.model.units import Millis
 
@@ -262,9 +262,10 @@ class Attempts:
             and active.stop_reason == "resize"
             and active.next_slots is not None
         ):
+            done_ms = self._done_ms(active, now_ms)
             self._release(active)
             follows = ActiveAttempt(
-                active.job, active.next_slots, active.next_attempt, is_resize=True
+                active.job, active.next_slots, active.next_attempt, is_resize=True, done_ms=done_ms
             )
             self._active[active.job.id] = follows
             self.launch(follows)
@@ -380,12 +381,18 @@ class Attempts:
 
     def _stopped(self, active: ActiveAttempt, now_ms: Millis, cause: StopCause) -> JobStopped:
         past = self.view.past.get(active.job.id)
-        done_ms = Millis(0) if past is None else past.progress_ms
-        saved_ms = self._saved_ms(active, now_ms)
-        if saved_ms is not None and active.started_ms is not None and saved_ms > active.started_ms:
-            done_ms = Millis(done_ms + saved_ms - active.started_ms)
+        before_ms = 0 if past is None else past.progress_ms
+        done_ms = Millis(before_ms + self._done_ms(active, now_ms))
         self._release(active)
         return JobStopped(now_ms, active.job.id, cause, done_ms)
+
+    def _done_ms(self, active: ActiveAttempt, now_ms: Millis) -> Millis:
+        """Return the work of a run that is saved, as time on the GPUs that its job requested."""
+        saved_ms, started_ms = self._saved_ms(active, now_ms), active.started_ms
+        if saved_ms is None or started_ms is None or saved_ms <= started_ms:
+            return active.done_ms
+        speed = own_speed(active.job, active.slots)
+        return Millis(active.done_ms + int((saved_ms - started_ms) * speed))
 
     def _saved_ms(self, active: ActiveAttempt, now_ms: Millis) -> Millis | None:
         """Return when a job last saved. The job wrote this, so it is limited to the past."""

@@ -4,6 +4,7 @@ The request is a separate `Shape`, because thousands of jobs share a few shapes:
 works by shape first and by job second.
 """
 
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
@@ -169,3 +170,11 @@ def shape_of(
 def per_member(shape: Shape, members: int) -> tuple[int, int]:
     """Return (milli-CPUs, MiB) per node of a gang, rounded up."""
     return -(-shape.cpus_milli // members), -(-shape.memory_mib // members)
+
+
+def own_speed(job: Job, slots: Sequence[Slot]) -> float:
+    """Return the speed on these slots: proportional to GPUs for an elastic job, else 1."""
+    terms, gpus_requested = job.terms, job.shape.gpus
+    if terms is None or not terms.least_gpus or not gpus_requested:
+        return 1.0
+    return sum(slot.gpus for slot in slots) / gpus_requested

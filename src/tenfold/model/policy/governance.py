@@ -5,6 +5,7 @@ Quotas are guaranteed, not set aside: idle quota may be borrowed, within the lim
 and borrower set.
 """
 
+from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct, field
@@ -79,3 +80,13 @@ class GovernanceRules(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     """Prices by accelerator type, for quotas in dollars."""
     timezone_ms: Millis = Millis(0)
     """Added to the clock before the time of day is read."""
+
+
+def tags_needed(team: TeamRules, teams: Mapping[TeamId, TeamRules]) -> tuple[str, ...]:
+    """Return the tags that a team's nodes must have: its own and those of its parents."""
+    tags = dict.fromkeys(team.residency)
+    above = team.parent
+    while above is not None and above in teams:
+        tags |= dict.fromkeys(teams[above].residency)
+        above = teams[above].parent
+    return tuple(tags)

@@ -15,7 +15,6 @@ from tenfold.compose.policies import placing_decider
 from tenfold.engine.loop import Decider
 from tenfold.engine.obstacle import obstacle_of
 from tenfold.fleet.fleet import Fleet
-from tenfold.fleet.view import job_ref
 from tenfold.journal.read import event_pages
 from tenfold.journal.snapshots import EVERY, restore
 from tenfold.journal.store import Store, last_seq
@@ -30,7 +29,14 @@ from tenfold.model.units import Millis
 from tenfold.study.eta.eta import Eta
 from tenfold.study.why.never import FleetCheck
 from tenfold.study.why.remedies import RemedySearch
-from tenfold.study.why.why import Explainer, Why, eta_for, holders_in, why_under
+from tenfold.study.why.why import (
+    Explainer,
+    Why,
+    dependency_reason,
+    eta_for,
+    holders_in,
+    why_under,
+)
 
 KEPT_S = 0.2
 KEPT_COSTS = 20
@@ -72,7 +78,9 @@ class FleetSnapshot:
         job = self.fleet.pending.get(JobId(job_id))
         if job is None:
             return None
-        return _comes_after(self.fleet, job) or self._waits_for_nodes(job) or self._reason_of(job)
+        return (
+            dependency_reason(self.fleet, job) or self._waits_for_nodes(job) or self._reason_of(job)
+        )
 
     def why(self, job_id: str, seek: RemedySearch, *, with_eta: bool) -> WaitAnswer | None:
         """Return why a job is pending and what would start it; None if it is not pending."""
@@ -102,7 +110,7 @@ class FleetSnapshot:
             found = why_under(fleet, job, self.at_ms, self._decider)
         else:
             found = Explainer(fleet, self._govern, self.at_ms).why(job, seek)
-        dependency = _comes_after(fleet, job)
+        dependency = dependency_reason(fleet, job)
         if dependency is not None:
             found = replace(found, reason=dependency)
         if is_long and with_eta:
@@ -120,7 +128,7 @@ class FleetSnapshot:
             team=job.team,
             at_ms=self.at_ms,
             state="never" if found.never else "waits",
-            reason=_comes_after(fleet, job) or found.reason,
+            reason=dependency_reason(fleet, job) or found.reason,
             holders=holders_in(fleet, job.shape),
             reservation=fleet.reservations.get(job.id),
         )
@@ -209,13 +217,3 @@ def _advanced(store: Store, fleet: Fleet) -> bool:
             return False
         fleet.apply_all([event for _, event in page])
     return True
-
-
-def _comes_after(fleet: Fleet, job: Job) -> Reason | None:
-    """Return the reason of a job that waits for unfinished dependencies."""
-    after = job.terms.after if job.terms is not None else ()
-    lives = (fleet.pending, fleet.orders, fleet.running, fleet.held)
-    left = [name for name in after if any(name in jobs for jobs in lives)]
-    if not left:
-        return None
-    return Reason("after-others", {"job": job_ref(fleet, left[0]), "more": len(left) - 1})

@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from tenfold import __version__
 from tenfold.compose.policies import placing_decider
-from tenfold.compose.residency import shadow_decider
 from tenfold.compose.simulation import SimRequest, SimResult, simulate
 from tenfold.engine.decision_log import Cycle
 from tenfold.engine.digest import fleet_digest, nodes_digest
@@ -65,7 +64,7 @@ def simulate_recorded(
     def around(live: Decider) -> Decider:
         if shadow is None:
             return live
-        shadowed = Shadowed(live, shadow_decider(shadow, request.settings.restart_cost_ms))
+        shadowed = Shadowed(live, placing_decider(shadow, request.settings.restart_cost_ms))
         shadows.append(shadowed)
         return shadowed
 

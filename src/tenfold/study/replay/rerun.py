@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from tenfold.compose.residency import jobs_with_residency
 from tenfold.compose.simulation import SimRequest, simulate
 from tenfold.engine.recording import Recording, events_of
 from tenfold.files.records.replay_bundle import Bundle
@@ -98,7 +97,7 @@ def request_of(
         notes.append(f"{_were(len(unused), 'node')} cordoned and never used: skipped")
     request = SimRequest(
         nodes=[node for node in nodes_in(bundle) if node.id not in unused],
-        jobs=jobs_with_residency(jobs, policy),
+        jobs=jobs,
         policy=policy,
         settings=settings,
         faults=faults,

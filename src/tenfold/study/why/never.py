@@ -7,7 +7,6 @@ policy's own checks decide, so a submission is refused here only where the loop 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
-from tenfold.compose.governance import with_residency
 from tenfold.compose.policies import capacity_of, placing_decider
 from tenfold.decide.place.allocate.upkeep import never_between
 from tenfold.decide.place.misfit import never_fits
@@ -54,7 +53,7 @@ class FleetCheck:
     def job_of(self, submission: Submission) -> Job:
         """Return a job of a submission as the policy sees it, with the tags that its team needs."""
         job = last_member(submission, 1, self._now_ms).job
-        return job if self._govern is None else with_residency([job], self._govern)[0]
+        return job if self._state is None else self._state.residency.apply(job)
 
     def never(self, submission: Submission) -> tuple[Reason, ...]:
         """Return why no job of a submission can ever start; nothing if it can."""
@@ -62,6 +61,8 @@ class FleetCheck:
 
     def never_for(self, job: Job) -> tuple[Reason, ...]:
         """Return why a job can never start; nothing if it can."""
+        if self._state is not None:
+            job = self._state.residency.apply(job)
         if not self.capacity.could_hold(job.shape):
             return never_fits(self.capacity, job.shape)
         if self._state is not None:

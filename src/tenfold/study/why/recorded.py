@@ -8,7 +8,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.compose.fleet import UNUSED_FACTS, accelerator_names, canonical_accelerator, load_facts
-from tenfold.compose.governance import with_residency
 from tenfold.engine.explain import JobHistory, explain
 from tenfold.engine.loop import Decider
 from tenfold.engine.recording import Line
@@ -27,7 +26,7 @@ from tenfold.study.eta.recorded import wait_log_of
 from tenfold.study.eta.wait_log import WaitLog
 from tenfold.study.replay.bundle import decider_of, fleet_in
 from tenfold.study.why.remedies import RemedySearch
-from tenfold.study.why.why import Explainer, Why, eta_for, why_under
+from tenfold.study.why.why import Explainer, Why, dependency_reason, eta_for, why_under
 
 JobState = Literal["pending", "starting", "running", "ended", "refused", "cancelled"]
 
@@ -116,6 +115,9 @@ def why_at(saved: SavedState, job: Job, seek: RemedySearch = "cheapest") -> Why:
         found = why_under(fleet, job, now_ms, saved.decider_of)
     else:
         found = Explainer(fleet, saved.govern, now_ms).why(job, seek)
+    dependency = dependency_reason(fleet, job)
+    if dependency is not None:
+        found = replace(found, reason=dependency)
     if seek == "none":
         return found
     return replace(found, eta=_eta(saved, job, found))
@@ -154,7 +156,7 @@ def dry_run(saved: SavedState, job: Job, seek: RemedySearch = "cheapest") -> Why
 
 
 def _bound(saved: SavedState, job: Job) -> Job:
-    """Return a job with the fleet's type names and its team's residency tags."""
+    """Return a job with the fleet's type names."""
     if job.shape.accelerators:
         own = accelerator_names(node.accelerator for node in saved.fleet.nodes.values())
         catalogue = load_facts(None, without=UNUSED_FACTS)
@@ -162,4 +164,4 @@ def _bound(saved: SavedState, job: Job) -> Job:
             canonical_accelerator(name, own, catalogue) for name in job.shape.accelerators
         )
         job = replace(job, shape=replace(job.shape, accelerators=names))
-    return job if saved.govern is None else with_residency([job], saved.govern)[0]
+    return job

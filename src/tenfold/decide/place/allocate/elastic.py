@@ -45,19 +45,18 @@ def grow(session: Session) -> None:
     state, now_ms = session.state, session.now_ms
     if not state.allocations.elastic or state.resizing:
         return
-    running = session.view.running
-    runs = [running[job_id] for job_id in state.allocations.elastic if job_id in running]
-    small = [run for run in runs if _may_grow(run, state)]
+    small = [allocation for allocation in state.elastic() if _may_grow(allocation)]
     if not small:
         return
-    if now_ms % GROW_MS:
-        session.wakes.append(now_ms - now_ms % GROW_MS + GROW_MS)
-        return
-    for run in sorted(small, key=_started):
-        slots = _grown(state, run)
-        if slots is not None:
-            session.actions.append(ResizeJob(run.job.id, slots, GROWN))
-    session.wakes.append(now_ms + GROW_MS)
+    if now_ms % GROW_MS == 0:
+        running = session.view.running
+        runs = [running[one.job.id] for one in small if one.job.id in running]
+        for run in sorted(runs, key=_started):
+            slots = _grown(state, run) if run.becoming is None else None
+            if slots is not None:
+                session.actions.append(ResizeJob(run.job.id, slots, GROWN))
+    # A job that is about to start also grows then, and no other event may come before.
+    session.wakes.append(now_ms - now_ms % GROW_MS + GROW_MS)
 
 
 def shrink(session: Session, shape: Shape, option: Option) -> Slots | None:
@@ -130,14 +129,12 @@ def _difference(slots: Slots, fewer: Slots) -> Slots:
     )
 
 
-def _may_grow(run: Run, state: SchedulerState) -> bool:
-    terms = run.job.terms
+def _may_grow(allocation: Allocation) -> bool:
+    terms = allocation.job.terms
     return (
         terms is not None
-        and gpus_of(run.slots) < terms.most_gpus
-        and not run.stopping
-        and run.becoming is None
-        and run.job.id in state.allocations.held
+        and gpus_of(allocation.slots) < terms.most_gpus
+        and not allocation.stopping
     )
 
 

@@ -109,6 +109,7 @@ class Settled:
     def class_of(self, job: Job) -> JobClass:
         """Return the class a job is queued in, or would be."""
         state = self.state
+        job = state.residency.apply(job)
         team = state.tree.team(job.team)
         job_class = state.queues.get(team, job.priority, job.shape, state.trait(job))
         return job_class or state.class_of(job)

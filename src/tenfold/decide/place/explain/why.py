@@ -104,6 +104,7 @@ class Reasons:
     def blocked(self, job: Job) -> Blocked:
         """Return what blocks a pending job."""
         settled = self.settled
+        job = self._state.residency.apply(job)
         outcome = settled.outcome(job)
         if isinstance(outcome, Starts):
             return Blocked(reason=STARTS, slots=outcome.slots, standing=self._quota_usage(job))

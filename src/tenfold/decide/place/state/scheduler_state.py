@@ -8,6 +8,7 @@ from tenfold.decide.place.queue.windows import Windows
 from tenfold.decide.place.quota.allocations import Allocation, Allocations, make_allocation
 from tenfold.decide.place.quota.decayed_usage import decayed_usage
 from tenfold.decide.place.quota.request import Amounts, Resources, milli_of
+from tenfold.decide.place.quota.residency import Residency
 from tenfold.decide.place.quota.team_tree import Obstacle, Team, Tree
 from tenfold.decide.place.state.scratch import QuotaScratch
 from tenfold.fleet.capacity import GangSplit, Slots
@@ -40,6 +41,7 @@ class SchedulerState:
 
     def __init__(self, govern: GovernanceRules, view: FleetView, now_ms: Millis) -> None:
         self.govern = govern
+        self.residency = Residency(govern)
         self.tree = Tree(govern, Resources(govern, view.nodes), now_ms)
         if govern.fair_share == "decayed":
             self.tree.add_decayed_usage(decayed_usage(view, govern.half_life_ms))
@@ -70,7 +72,8 @@ class SchedulerState:
         self._never: dict[tuple[TeamId, str], Reason | None] = {}
         for job, slots, started_ms, since_ms, stopping in sorted(_holders(view), key=_order):
             accelerator = view.nodes[slots[0].node].accelerator
-            allocation = make_allocation(self.tree, job, slots, started_ms, since_ms, accelerator)
+            bound = self.residency.apply(job)
+            allocation = make_allocation(self.tree, bound, slots, started_ms, since_ms, accelerator)
             self.allocations.add(allocation)
             if stopping:
                 self.allocations.stop(allocation)
