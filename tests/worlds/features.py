@@ -365,7 +365,6 @@ FEATURES: dict[str, Scenario] = {
             team("red", 32),
             team("blue", min_run_ms=minutes(30)),
             stops_per_job=1,
-            restart_cost_ms=minutes(60),
         ),
         nodes=nodes(4),
         tasks=(
@@ -374,6 +373,15 @@ FEATURES: dict[str, Scenario] = {
             task(2, 300, 16, team="blue"),
             *(task(10.5 + 40 * number, 35, 8) for number in range(4)),
             task(300.5, 35, 16),
+        ),
+    ),
+    "cost of a preemption": Scenario(
+        policy=governed(team("red", 24), team("blue"), restart_cost_ms=minutes(60)),
+        nodes=nodes(3),
+        tasks=(
+            task(0, 300, 8, team="blue", terms=Terms(checkpoint_every_ms=minutes(60))),
+            task(1, 300, 16, team="blue"),
+            task(40.5, 35, 8),
         ),
     ),
     "priorities": Scenario(

@@ -22,6 +22,8 @@ class TraceFault(Struct, frozen=True, gc=False):
     start_s: float
     end_s: float
     cause: str = ""
+    is_open: bool = False
+    """Whether the node had not come back at the end of the trace, which is then `end_s`."""
 
 
 class FaultTrace(Struct, frozen=True, kw_only=True):

@@ -72,7 +72,9 @@ class _Rows:
     def trace(self) -> FaultTrace:
         self.bad.raise_if_any()
         for node, open_faults in self.open.items():
-            self.whole += [TraceFault(node, at, self.last_s, cause) for at, cause in open_faults]
+            self.whole += [
+                TraceFault(node, at, self.last_s, cause, is_open=True) for at, cause in open_faults
+            ]
         faults = sorted(self.whole, key=lambda fault: (fault.start_s, fault.node))
         if not faults:
             raise InputError(

@@ -40,12 +40,16 @@ def _node_mapping(trace: FaultTrace, nodes: Sequence[Node]) -> tuple[dict[str, N
 
 
 def _replayed(trace: FaultTrace, mapping: dict[str, NodeId], horizon_ms: Millis) -> Iterator[Fault]:
-    """Yield faults; a fault that starts while the node is down extends the outage."""
+    """Yield faults; a fault that starts while the node is down extends the outage.
+
+    A node that did not come back in the trace does not come back before the horizon either.
+    """
     open_faults: dict[NodeId, Fault] = {}
     merged: list[Fault] = []
     for row in trace.faults:
         node_id = mapping.get(row.node)
-        at_ms, until_ms = round(row.start_s * SECOND), round(row.end_s * SECOND)
+        at_ms = round(row.start_s * SECOND)
+        until_ms = horizon_ms if row.is_open else round(row.end_s * SECOND)
         if node_id is None or until_ms <= at_ms or at_ms >= horizon_ms:
             continue
         last = open_faults.get(node_id)

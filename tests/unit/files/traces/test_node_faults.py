@@ -65,6 +65,16 @@ def test_a_table_becomes_faults(tmp_path: Path):
     ]
 
 
+def test_the_last_fault_counts_though_its_end_is_empty(tmp_path: Path):
+    text = "node,start_s,end_s\nn0,10,20\nn1,30,\n"
+    trace = read_fault_trace(written(tmp_path, "t.csv", text))
+    faults, _ = replay_faults(trace, fleet("n0", "n1"), Millis(100_000))
+    assert [(one.node_id, one.at_ms, one.until_ms) for one in faults] == [
+        ("n0", 10_000, 20_000),
+        ("n1", 30_000, 100_000),
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "text", "code", "line"),
     [
