@@ -327,6 +327,17 @@ FEATURES: dict[str, Scenario] = {
             task(3, 10, 2, terms=Terms(after=(JobId("fails-2"),))),
         ),
     ),
+    "jobs that wait for nodes": Scenario(
+        policy=governed(team("red")),
+        nodes=nodes(2),
+        tasks=(
+            task(0, 30, 24, terms=Terms(allow_pending=True)),
+            task(1, 30, 24),
+            task(2, 30, 16),
+            task(3, 30, 8),
+        ),
+        until_ms=Millis(6 * HOUR),
+    ),
     "arrays": Scenario(
         policy=governed(team("red")),
         nodes=nodes(1),

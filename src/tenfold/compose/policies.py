@@ -23,16 +23,16 @@ def placing_decider(
     restart_cost_ms: int = 0,
     *,
     shapes: Iterable[Shape] | None = None,
-    has_dependencies: bool = True,
+    has_gates: bool = True,
 ) -> IndexedDecider:
     """Return a fresh decider for a policy.
 
     Where all `shapes` that will ever come request only whole GPUs, places are
-    found by bitsets, which choose the same and are quicker. Where no job will come that comes
-    after others, `has_dependencies` spares the look at each.
+    found by bitsets, which choose the same and are quicker. Where no job will come that depends
+    on others or waits for nodes to join, `has_gates` spares the look at each.
     """
     placer = _decider_for(policy, restart_cost_ms, shapes)
-    if not has_dependencies:
+    if not has_gates:
         return placer
     if _nodes_are_interchangeable(policy):
         from tenfold.decide.place.avoid_failed_nodes import AvoidFailedNodes  # noqa: PLC0415

@@ -82,12 +82,15 @@ def simulate(
         world.last_ms = request.until_ms
     fleet = Fleet()
     shapes = {job.shape.key: job.shape for job in request.jobs}.values()
-    has_dependencies = any(job.terms is not None and job.terms.after for job in request.jobs)
+    has_gates = any(
+        job.terms is not None and (job.terms.after or job.terms.allow_pending is True)
+        for job in request.jobs
+    )
     decider = placing_decider(
         request.policy,
         request.settings.restart_cost_ms,
         shapes=shapes,
-        has_dependencies=has_dependencies,
+        has_gates=has_gates,
     )
     if around is not None:
         decider = around(decider)

@@ -71,7 +71,7 @@ class FleetCheck:
         if self._policy.name == "slurm":
             # Every pass of this policy is due at time 0.
             return decide_alone(
-                self.fleet, job, Millis(0), placing_decider(self._policy, has_dependencies=False)
+                self.fleet, job, Millis(0), placing_decider(self._policy, has_gates=False)
             ).refused
         return ()
 

@@ -118,4 +118,4 @@ def test_one_that_was_over_before_is_not_waited_for(turns: FairShareOrder):
 
 def test_governed_teams_have_it_among_their_own_rules():
     assert not isinstance(placing_decider(Policy(name="governed")), DependencyGate)
-    assert not isinstance(placing_decider(Policy(), has_dependencies=False), DependencyGate)
+    assert not isinstance(placing_decider(Policy(), has_gates=False), DependencyGate)
