@@ -2,13 +2,13 @@
 
 from typing import Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import App, Parameter, validators
 
 from tenfold.cli.arguments import Json
 from tenfold.cli.job.live_render import show_tokens
 from tenfold.cli.output import complain, print_json, show
 from tenfold.client.client import Client
-from tenfold.model.api.tokens import DAYS, RoleName
+from tenfold.model.api.tokens import DAYS, DAYS_MAX, RoleName
 
 app = App(
     name="token",
@@ -24,7 +24,13 @@ def create_command(
     *,
     team: Annotated[str, Parameter(help="Team whose jobs the token can view and submit")],
     role: Annotated[RoleName, Parameter(help="Role of the token (default: member)")] = "member",
-    days: Annotated[float, Parameter(help="Days until the token expires (default: 90)")] = DAYS,
+    days: Annotated[
+        float,
+        Parameter(
+            help="Days until the token expires (default: 90)",
+            validator=validators.Number(gt=0, lte=DAYS_MAX),
+        ),
+    ] = DAYS,
     as_json: Json = False,
 ) -> None:
     """Create a token and print it; the token is shown only once."""

@@ -6,6 +6,7 @@
 429 503 + Retry-After     Throttled      nothing was done; try again after that time
 """
 
+import re
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -17,6 +18,8 @@ NEVER_SENT = "control-plane-unreachable"
 """The code of a call that never reached a server."""
 BAD_TOKEN = ("unknown-token", "token-revoked", "token-expired")
 """Codes of a rejected token."""
+
+ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 
 
 class FaultyRequest(InputError):
@@ -71,7 +74,7 @@ def no_answer(url: str, error: Exception, *, was_sent: bool) -> Unreachable:
 
     `was_sent`: the request may have been carried out, and only the response was lost.
     """
-    why = str(error) or type(error).__name__
+    why = ERRNO.sub("", str(error)) or type(error).__name__
     if was_sent:
         return Unreachable(
             "answer-lost",

@@ -26,7 +26,7 @@ def back_up(store: Store, path: Path, *, force: bool = False) -> None:
         raise InputError(
             "file-exists",
             f"`{path}` already exists",
-            "use another file name, or --force to overwrite it",
+            "use another file name, or add `--force` to overwrite it",
             file=str(path),
         )
     partial = path.with_name(f".{path.name}.half")

@@ -113,3 +113,8 @@ def test_a_policy_with_errors_is_still_compared_with_the_fleet(
     out = capsys.readouterr().out
     for code in ("missing-key", "unknown-key", "wrong-value", "quota-over-fleet"):
         assert f"[{code}]" in out, out
+
+
+def test_a_token_must_last_longer_than_no_time(capsys: pytest.CaptureFixture[str]):
+    [error, _] = said(capsys, "token", "create", "ci", "--team", "ops", "--days", "0")
+    assert error == "error: `--days` must be greater than 0, got `0`"

@@ -103,7 +103,7 @@ def checked_state(text: str | None) -> JobState | None:
     raise InputError(
         "unknown-state",
         f"`{text}` is not a job state",
-        f"states: {', '.join(STATES)}",
+        f"valid states: {', '.join(STATES)}",
         field="--state",
     )
 

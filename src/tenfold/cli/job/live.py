@@ -189,8 +189,9 @@ def cancel(job_ids: tuple[str, ...], *, as_json: bool) -> None:
             try:
                 one = client.cancel(job_id)
             except TenfoldError as error:
-                if len(job_ids) > 1 and not as_json:
-                    show(f"`{job_id}`: {error.message}")
+                # The last error is printed by the caller, with its hint.
+                if last_error is not None and not as_json:
+                    complain(f"error: {last_error.message}")
                 last_error = error
                 continue
             cancelled.append(one)

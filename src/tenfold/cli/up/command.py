@@ -181,8 +181,8 @@ def _check_demo(fleet: Path | None, virtual_nodes: int | None, policy: str | Non
     if fleet is not None or virtual_nodes is not None or policy is not None:
         raise InputError(
             "two-fleets",
-            "--demo has its own fleet and policy",
-            "leave out --fleet, --virtual-nodes and --policy",
+            "`--demo` has its own fleet and policy",
+            "leave out `--fleet`, `--virtual-nodes` and `--policy`",
         )
 
 
@@ -191,7 +191,7 @@ def _address(listen: str) -> tuple[str, int]:
     if not colon or not port.isdecimal() or int(port) > 65_535 or not host:
         raise InputError(
             "wrong-address",
-            f"--listen is `{listen}`, which is not an address and port",
+            f"`--listen` must be an address and port, got `{listen}`",
             f"write it like {LISTEN}, or [::1]:7410",
             field="--listen",
         )

@@ -53,7 +53,7 @@ def control_plane_inputs(
     if fleet is not None and virtual_nodes is not None:
         raise InputError(
             "two-fleets",
-            "--fleet and --virtual-nodes cannot be used together",
+            "`--fleet` and `--virtual-nodes` cannot be used together",
             "leave out one of them",
         )
     if fleet is not None:
@@ -120,8 +120,8 @@ def _copies(this: InventoryNode, number: int) -> tuple[Node, ...]:
     if not 1 <= number <= VIRTUAL_MAX:
         raise InputError(
             "bad-number",
-            f"--virtual-nodes is {number}",
-            f"use 1 to {VIRTUAL_MAX:,}",
+            f"`--virtual-nodes` must be 1 to {VIRTUAL_MAX:,}, got {number}",
+            "use a number in this range",
             field="--virtual-nodes",
         )
     digits = len(str(number))

@@ -141,7 +141,7 @@ class TeamUserOptions:
             if not (dash and first.isdecimal() and last.isdecimal()):
                 raise InputError(
                     "wrong-value",
-                    f"--team-uids is `{self.team_uids}`, which is not a UID range",
+                    f"`--team-uids` must be a range of UIDs, got `{self.team_uids}`",
                     "write it like 2100000000-2100009999",
                     field="--team-uids",
                 )

@@ -83,27 +83,27 @@ def check(settings: Settings) -> None:
     if (settings.tls_certificate is None) != (settings.tls_key is None):
         raise InputError(
             "tls-half",
-            "--tls-cert and --tls-key must be used together",
+            "`--tls-cert` and `--tls-key` must be used together",
             "set both, or neither",
         )
     if not (settings.kept.days >= 0 and settings.kept.gib >= 0):
         raise InputError(
             "wrong-value",
-            f"log retention is {settings.kept.days:g} days and {settings.kept.gib:g} GiB",
-            "use numbers of 0 or more",
+            "`--keep-logs-days` and `--keep-logs-gib` must be at least 0",
+            "use numbers that are not negative",
             field="--keep-logs-days" if not settings.kept.days >= 0 else "--keep-logs-gib",
         )
     if not settings.keep_days >= KEEP_DAYS_MIN:
         raise InputError(
             "wrong-value",
-            f"--keep-days is {settings.keep_days:g}, and the minimum is {KEEP_DAYS_MIN}",
+            f"`--keep-days` must be at least {KEEP_DAYS_MIN}, got {settings.keep_days:g}",
             "use a larger number; `tenfold journal compact` can move out more on demand",
             field="--keep-days",
         )
     if settings.pids_most and settings.pids_most < PIDS_MIN:
         raise InputError(
             "wrong-value",
-            f"--max-pids is {settings.pids_most}, and the minimum is {PIDS_MIN}",
+            f"`--max-pids` must be at least {PIDS_MIN}, got {settings.pids_most}",
             "use a larger number, or 0 for no limit",
             field="--max-pids",
         )
@@ -124,7 +124,7 @@ def check(settings: Settings) -> None:
         raise Refused(
             "not-encrypted",
             f"`{settings.host}` is reachable from other machines: tokens would be sent unencrypted",
-            "set --tls-cert and --tls-key, or allow it with --insecure",
+            "set `--tls-cert` and `--tls-key`, or allow it with `--insecure`",
         )
 
 
@@ -187,5 +187,5 @@ def _cannot_listen(settings: Settings, error: OSError) -> InputError:
     return InputError(
         "cannot-listen",
         f"cannot listen on `{settings.host}` port {settings.port}: {error.strerror or error}",
-        "another control plane may be running; use it, or choose another port with --listen",
+        "another control plane may be running; use it, or choose another port with `--listen`",
     )

@@ -72,8 +72,12 @@ def test_an_array_is_listed_shown_and_taken_back_by_its_name(tmp_path: Path, cap
     shown = json.loads(said(capsys, "job", "show", base, "--json"))
     assert shown["array"]["count"] == 4
     assert "(4 members)" in said(capsys, "job", "cancel", base)
-    assert main(["job", "cancel", base, "nobody-1"]) == 2
-    capsys.readouterr()
+    assert main(["job", "cancel", "nobody-1", base, "nobody-2"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert [line for line in lines if "nobody" in line] == [
+        "error: no job `nobody-1`",
+        "error: no job `nobody-2`",
+    ]
 
 
 def test_jobs_are_listed_within_bounds(tmp_path: Path, capsys: Printed):

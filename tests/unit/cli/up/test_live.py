@@ -176,7 +176,7 @@ def test_a_second_control_plane_in_the_same_folder_is_refused(up: Up, capsys: Pr
 def test_a_control_plane_says_what_is_wrong_with_its_options(tmp_path: Path, capsys: Printed):
     home = ["--home", str(tmp_path / "other")]
     assert main(["up", "--listen", "7410", *home]) == 2
-    assert "not an address and port" in capsys.readouterr().err
+    assert "must be an address and port" in capsys.readouterr().err
     assert main(["up", "--listen", "0.0.0.0:0", *home]) == 3
     assert "tokens would be sent unencrypted" in capsys.readouterr().err
     assert main(["up", "--fleet", "f.toml", "--virtual-nodes", "2", *home]) == 2
