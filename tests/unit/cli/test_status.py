@@ -8,6 +8,7 @@ import pytest
 
 from patience import until
 from tenfold.cli.main import main
+from tenfold.server.runtime.serve import local_name
 from unit.up_process import Up
 
 Printed = pytest.CaptureFixture[str]
@@ -35,10 +36,10 @@ def said(printed: Printed, *words: str) -> str:
 
 def test_whoami_names_the_user_the_team_the_role_and_the_control_plane(capsys: Printed):
     text = said(capsys, "whoami")
-    assert text.startswith("`this-machine`: team `admin`, role admin\n")
+    assert text.startswith(f"`{local_name()}`: team `admin`, role admin\n")
     assert "control plane: http://127.0.0.1:" in text
     told = json.loads(said(capsys, "whoami", "--json"))
-    assert (told["token"]["name"], told["token"]["role"]) == ("this-machine", "admin")
+    assert (told["token"]["name"], told["token"]["role"]) == (local_name(), "admin")
 
 
 def test_status_shows_the_fleet_the_queue_the_alarms_and_my_jobs(tmp_path: Path, capsys: Printed):
