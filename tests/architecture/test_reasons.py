@@ -97,7 +97,7 @@ def test_sentences_are_said_at_the_edge_alone():
 
 def test_a_field_is_of_a_known_kind():
     kinds = {kind for one in REASONS.values() for kind in one.kinds.values()}
-    numbers = {kind for kind in kinds if kind in ("ms", "GiB") or kind[0] in "#,.+:g"}
+    numbers = {kind for kind in kinds if kind in ("ms", "s", "GiB") or kind[0] in "#,.+:g"}
     assert kinds - numbers <= {*IDENTIFYING, *OPEN, *WORDS}
 
 

@@ -15,7 +15,7 @@ from tenfold.fleet.fleet import Fleet
 from tenfold.fleet.obstacle import FreeCapacity, fits, free_capacity, obstacle_to
 from tenfold.fleet.topology.topology import TopologyCapacity
 from tenfold.model.job.job import Job
-from tenfold.model.reason import Reason, joined, shortened
+from tenfold.model.reason import Reason, joined
 from tenfold.model.units import Millis
 
 
@@ -51,7 +51,7 @@ def obstacle_of(fleet: Fleet, job: Job, now_ms: Millis, decider: Decider | None 
 
 def _never(job: Job, refused: Sequence[Reason]) -> Reason:
     """Return why a job can never start: the decider's reasons, if it gave any."""
-    return joined(refused) if refused else Reason("never-fits", {"shape": shortened(job.shape.key)})
+    return joined(refused) if refused else Reason("never-fits")
 
 
 def _others_first(room: FreeCapacity, if_alone: AloneOutcome | None) -> Reason:

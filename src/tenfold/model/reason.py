@@ -70,8 +70,6 @@ Value = str | int | float | Ref | tuple[str | int | float | Ref, ...]
 
 NAMES_MOST = 3
 """Names of a list that a reason has; further ones are counted."""
-KEY_MOST = 200
-"""Characters of a shape's key in a reason."""
 
 
 class Reason(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -92,11 +90,6 @@ def first_names(field: str, names: Sequence[str]) -> dict[str, Value]:
     if len(names) > NAMES_MOST:
         fields[f"{field}_more"] = len(names) - NAMES_MOST
     return fields
-
-
-def shortened(text: str) -> str:
-    """Return the key of a shape as a reason shows it: it contains all tags of the job."""
-    return text if len(text) <= KEY_MOST else f"{text[:KEY_MOST]}..."
 
 
 def joined(reasons: Sequence[Reason]) -> Reason:

@@ -14,7 +14,7 @@ from tenfold.fleet.topology.domains import Tally
 from tenfold.fleet.topology.node_index import Rack, TopologyNodeIndex
 from tenfold.model.fleet.constraints import PlacementConstraints
 from tenfold.model.job.job import Shape
-from tenfold.model.reason import Reason, Value, first_names, shortened
+from tenfold.model.reason import Reason, Value, first_names
 
 Cause = Literal["tags", "place", "power"]
 CAUSES: tuple[tuple[Cause, ...], ...] = (
@@ -191,7 +191,7 @@ def _too_large(capacity: Capacity, shape: Shape) -> Reason:
     each = min(each, shape.gpus) or int(shape.gpus + shape.milli > 0)
     if each > most:
         return Reason("larger-than-a-node", {"per_node": each, "largest": most})
-    return Reason("larger-than-a-node", {"shape": shortened(shape.key)})
+    return Reason("larger-than-a-node")
 
 
 def _nearest(splits: Sequence[GangSplit]) -> tuple[int, int]:

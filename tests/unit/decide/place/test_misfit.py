@@ -8,7 +8,6 @@ from tenfold.fleet.topology.topology import TopologyCapacity
 from tenfold.model.fleet.constraints import PlacementConstraints
 from tenfold.model.fleet.node import Node
 from tenfold.model.job.job import Shape, shape_of
-from tenfold.model.reason import shortened
 from tenfold.report.reasons.render import render
 from tenfold.testing.builders import fleet, in_domains, nodes
 
@@ -46,14 +45,6 @@ def test_a_long_list_of_tags_is_named_in_part_and_counted():
         "without `a` or `b` or `c`"
     )
     assert found == [("no-node-with-tags", said)]
-
-
-def test_the_key_of_a_shape_with_many_tags_is_cut():
-    tags = tuple(f"tag-{number}" for number in range(60))
-    key = gang(1, PlacementConstraints(needs=tags)).key
-    assert len(key) > 400
-    assert shortened(key) == f"{key[:200]}..."
-    assert shortened(gang(1).key) == gang(1).key
 
 
 def test_too_few_nodes_with_a_tag_are_counted():

@@ -29,6 +29,7 @@ SERVED = {
     ("DELETE", "/api/v1/jobs/{job_id:str}"),
     ("GET", "/api/v1/jobs/{job_id:str}/logs"),
     ("GET", "/api/v1/jobs/{job_id:str}/why"),
+    ("POST", "/api/v1/jobs/{job_id:str}/release"),
     ("GET", "/api/v1/nodes"),
     ("POST", "/api/v1/nodes"),
     ("POST", "/api/v1/nodes/{node_id:str}/cordon"),

@@ -23,7 +23,7 @@ from tenfold.model.events import ActionOrdered, Event, JobEnded, JobStarted, Job
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
 from tenfold.model.policy.slurm import Backfill, SlurmPolicy
-from tenfold.model.reason import Reason, shortened
+from tenfold.model.reason import Reason
 from tenfold.model.units import SECOND, Millis
 
 
@@ -137,8 +137,7 @@ class SlurmPlacer:
         shape = one.job.shape
         if not self._capacity.could_hold(shape):
             return never_fits(self._capacity, shape)
-        fields = {"partition": one.queue.name, "shape": shortened(shape.key)}
-        return (Reason("larger-than-the-partition", fields),)
+        return (Reason("larger-than-the-partition", {"partition": one.queue.name}),)
 
     def _main_pass(
         self, job_queue: list[PendingJob], depth: int, actions: list[Action]
