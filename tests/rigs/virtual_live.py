@@ -242,11 +242,14 @@ def run_live(script: LiveScript, journal: Path, watching: Sequence[Witness] = ()
         assert isinstance(store, LiveJournal)
         return (*store.witnesses(), *watching)
 
+    def clock_at(_: Millis) -> VirtualClock:
+        return clock
+
     plane = ControlPlane(
         Parts(
             store=lambda: LiveJournal(str(journal), "test", 0, script.policy),
             executor=lambda: executor,
-            clock=lambda _: clock,
+            clock=clock_at,
             deciders=lambda: [placing_decider(script.policy)],
             saved_at=saved_at,
             witnesses=witnesses,
