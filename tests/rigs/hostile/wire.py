@@ -84,6 +84,18 @@ class Wire:
             sleep(max(answer.retry_after_s, 0.05))
         return answer
 
+    def ask_status(self, method: str, target: bytes) -> Answer:
+        """Send a request whose answer may have no end; return its status and close."""
+        self.close()
+        with socket.create_connection(self._at, timeout=ANSWER_S) as one:
+            one.sendall(self._bytes(method, target, b"", ()))
+            response = HTTPResponse(one, method=method)
+            try:
+                response.begin()
+            except (HTTPException, ConnectionError):
+                return Answer(0)
+            return Answer(response.status)
+
     def get(self, target: str | bytes) -> Answer:
         return self.ask("GET", target)
 
