@@ -252,7 +252,7 @@ def growth_layers(layers: Sequence[Layer]) -> str:
         "several factors. [How to read growth results]"
         "(../explanation/how-to-read-growth-results.md) explains the result, and "
         "[Add a growth layer](../how-to/add-a-growth-layer.md) shows how to add one. The id is "
-        "used in JSON and in tables of measurements.",
+        "used in JSON and in measurements files.",
         "\n".join(lines),
         "## Assumptions",
         "A layer that is based on an assumption is graded `assumed` and not ranked, unless "

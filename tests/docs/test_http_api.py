@@ -246,10 +246,10 @@ def test_limits_are_those_of_the_code():
         "request body": f"{admission.BODY_BYTES_MAX >> mib} MiB",
         "submissions per request": f"{BATCH_MAX:,}",
         "jobs per request, counting members of arrays": f"{ARRAY_MOST:,}",
-        "events of one request, with each member of an array in full": (
+        "total size of the events created by one request (array members counted in full)": (
             f"{EVENT_BYTES_MAX >> mib} MiB"
         ),
-        "events that submitted a team's unfinished jobs": (
+        "total size of the submission events of a team's unfinished jobs": (
             f"{TEAM_BYTES_MAX >> mib} MiB; then `backlog-full`"
         ),
         "requests waiting for the scheduling loop": f"{Inbox()._most:,}",
@@ -257,16 +257,17 @@ def test_limits_are_those_of_the_code():
         "jobs or attempts per page": f"{PAGE_MAX:,}",
         "bytes of a log per response": "4 MiB; no limit with `follow`",
         "time and size of a request": (
-            f"{connection.HEAD_S:.0f} s and {parser.HEAD_BYTES >> 10} KiB from the open connection"
-            f" to the end of the headers, at most {parser.HEADERS_MAX} headers;"
-            f" {connection.BODY_S:.0f} s for the body"
+            f"headers: {connection.HEAD_S:.0f} s after the connection opens,"
+            f" {parser.HEAD_BYTES >> 10} KiB and {parser.HEADERS_MAX} headers;"
+            f" body: {connection.BODY_S:.0f} s"
         ),
         "TLS handshake": f"{handshake.HANDSHAKE_S:.0f} s",
         "idle time between two requests on a connection": f"{connection.IDLE_S} s",
         "response or stream that the client does not read": (
-            f"{admission.READ_S:.0f} s for each {admission.PIECE_BYTES >> 10} KiB,"
-            f" {connection.UNREAD_S:.0f} s for the end of a response; then the connection is"
-            " closed. Streams can be resumed with `Last-Event-ID` or `offset`"
+            f"{admission.READ_S:.0f} s per {admission.PIECE_BYTES >> 10} KiB, and"
+            f" {connection.UNREAD_S:.0f} s for the rest once the response is complete;"
+            " then the connection is closed."
+            " Streams can be resumed with `Last-Event-ID` or `offset`"
         ),
         "events that a stream may fall behind": (
             f"{LAG_MAX:,}; then it is closed with `event: lagged`"
@@ -275,9 +276,9 @@ def test_limits_are_those_of_the_code():
             f"{DEPENDENCIES_MAX:,}; {DEPENDENCIES_ALL_MAX:,} for all jobs of a request"
         ),
         "waiting `why`, `eta` and dry-run requests": (
-            f"{admission.EXPENSIVE_WAITING},"
-            f" of one team {admission.EXPENSIVE_WAITING * Limits().team_share:.0f},"
-            f" of one token {admission.EXPENSIVE_WAITING * Limits().token_share:.0f};"
+            f"{admission.EXPENSIVE_WAITING} in total,"
+            f" {admission.EXPENSIVE_WAITING * Limits().team_share:.0f} per team,"
+            f" {admission.EXPENSIVE_WAITING * Limits().token_share:.0f} per token;"
             " one runs at a time"
         ),
     }
@@ -287,8 +288,7 @@ def test_limits_are_those_of_the_code():
 def test_budgets_and_their_defaults_are_those_of_the_code():
     kept = connection.FILES_KEPT + connection.SPARE + connection.ACCEPTS_AT_ONCE
     documented = {
-        row[0].strip("`").replace("-", "_"): row[1]
-        for row in table("### Limits on what clients use")
+        row[0].strip("`").replace("-", "_"): row[1] for row in table("### Shared client limits")
     }
     assert documented.pop("connections") == (
         f"four fifths of (open file limit `ulimit -n` minus {kept}), at most {connection.MOST:,}"

@@ -18,7 +18,7 @@ GROW_TABLES = {
 GROW_KEYS = {
     "limits": {
         "wait_s_p90": (
-            "maximum P90 wait, over jobs and over GPU time",
+            "maximum P90 wait, weighted by GPU time and for each team and job size",
             "14,400",
         ),
         "step_efficiency_least": (
@@ -126,7 +126,7 @@ GROW_TAKES = {
 """The type of a key, where the schema says less."""
 
 MEASURED = """\
-## The table of measurements
+## The measurements file
 
 `tenfold grow --measured` reads a CSV file with a header and one row per measurement. Measured \
 values of a layer replace its calculated ones.

@@ -72,7 +72,7 @@ def submit_command(
         Parameter(
             negative="",
             help="Keep the job pending until nodes join if no node can run it, instead of"
-            " refusing it",
+            " rejecting it",
         ),
     ] = False,
     bundle: Annotated[
@@ -90,7 +90,7 @@ def submit_command(
     recorded run with --bundle. The output shows where the job would start, or why it would wait
     and for how long. Exits with status 1 if the job could never start.
 
-    A job that can never start on this fleet is refused with what would fit; --allow-pending
+    A job that can never start on this fleet is rejected with what would fit; --allow-pending
     submits it anyway.
 
     With --wait or --follow, the exit status is the job's exit code, 128 plus the signal number if

@@ -115,15 +115,15 @@ def _gpu_faults(row: JobSpec) -> Iterator[Finding]:
     elif nodes is not None and each:
         if gpus != nodes * each:
             message = (
-                f"`gpus` is {gpus:g}, but {nodes:,} `nodes` with {each:g} `gpus_per_node` "
-                f"are {nodes * each:,g}"
+                f"`gpus` is {gpus:g}, but `nodes = {nodes}` and `gpus_per_node = {each:g}` "
+                f"make {nodes * each:,g}"
             )
             yield _wrong("gpus", message, "remove one of the three keys")
     elif nodes is not None and (gpus % nodes or (nodes > 1 and not gpus)):
-        message = f"`gpus` is {gpus:g}, which is not a multiple of `nodes` {nodes:,}"
+        message = f"`gpus` is {gpus:g}, which is not a multiple of {nodes:,} (`nodes`)"
         yield _wrong("gpus", message, _multiples("gpus", int(gpus), nodes))
     elif each and each % 1 == 0 and gpus % each:
-        message = f"`gpus` is {gpus:g}, which is not a multiple of `gpus_per_node` {each:g}"
+        message = f"`gpus` is {gpus:g}, which is not a multiple of {each:g} (`gpus_per_node`)"
         yield _wrong("gpus", message, _multiples("gpus", int(gpus), int(each)))
     elif each % 1 and gpus != each:
         message = f"`gpus_per_node` is {each:g}: nodes of a gang provide whole GPUs"

@@ -107,7 +107,7 @@ NEVER = {
         "no node has {accelerators:names}[ or {accelerators_more:,} more]"
     ),
     "no-node-with-tags": Template(
-        "none of the {of:#node} large enough has the tags[ {tags:names}[ and {tags_more:,} "
+        "no node that is large enough ({of:#node}) is[ tagged {tags:names}[ and {tags_more:,} "
         "more]][ without {avoided:names}[ and {avoided_more:,} more]]"
     ),
     "too-few-with-tags": Template(
@@ -137,8 +137,8 @@ NEVER = {
         plain="requests more than its team may ever hold",
     ),
     "never-between-windows": Template(
-        "cannot be preempted and may run for {limit_ms:ms}; windows leave less time on "
-        "{closed:#node}, and it does not fit on the others"
+        "cannot be preempted and may run for {limit_ms:ms}; maintenance or reservation "
+        "windows leave less time on {closed:#node}, and no other node fits"
     ),
     "dependency-failed": Template(
         "depends on {job:job}, which ended {status:word}", plain="a job it depends on failed"

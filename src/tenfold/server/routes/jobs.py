@@ -79,7 +79,7 @@ async def submit_jobs(
     """Submit one job, or several as `{"jobs": [...]}`; responds once they are on disk.
 
     A repeated request with the same `Idempotency-Key` gets status 200 and the same job ids. A job
-    that can never start on this fleet is refused with status 422, unless it sets `allow_pending`.
+    that can never start on this fleet is rejected with status 422, unless it sets `allow_pending`.
     """
     body = await request.body()
     parsed, key = await read_submissions(body, request.user, idempotency_key)

@@ -87,7 +87,7 @@ class Layer:
     """What every layer declares, however it is evaluated."""
 
     name: str
-    """Its id in JSON and in tables of measurements."""
+    """Its id in JSON and in measurements files."""
     title: str = ""
     """Its name on screen; empty: made from the id."""
     labels: tuple[tuple[str, str], ...] = ()

@@ -20,12 +20,12 @@ MEASURED_RANK = 5
 
 
 class MeasuredLayer(Layer):
-    """A layer that only a table of measurements names."""
+    """A layer that only a measurements file names."""
 
     breaks = "measured usage reaches its limit"
     cause_rank = MEASURED_RANK
     grows_with = ()
-    needs = "`limit` in the table of measurements"
+    needs = "`limit` in the measurements file"
     fixed_by = "more capacity"
 
     def __init__(self, name: str) -> None:

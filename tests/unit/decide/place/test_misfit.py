@@ -33,7 +33,7 @@ def fed(members: list[Node], rack_watts: int) -> list[Node]:
 
 def test_tags_that_no_node_bears_are_named():
     found = told(nodes(12), gang(1, PlacementConstraints(needs=("eu",), avoids=("production",))))
-    said = "none of the 12 nodes large enough has the tags `eu` without `production`"
+    said = "no node that is large enough (12 nodes) is tagged `eu` without `production`"
     assert found == [("no-node-with-tags", said)]
 
 
@@ -41,7 +41,7 @@ def test_a_long_list_of_tags_is_named_in_part_and_counted():
     tags = tuple(f"t{number}" for number in range(60))
     found = told(nodes(12), gang(1, PlacementConstraints(needs=tags, avoids=("a", "b", "c"))))
     said = (
-        "none of the 12 nodes large enough has the tags `t0` or `t1` or `t2` and 57 more "
+        "no node that is large enough (12 nodes) is tagged `t0` or `t1` or `t2` and 57 more "
         "without `a` or `b` or `c`"
     )
     assert found == [("no-node-with-tags", said)]

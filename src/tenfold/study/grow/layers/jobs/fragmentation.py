@@ -12,7 +12,7 @@ class Fragmentation(SimulatedLayer):
     name = "fragmentation"
     resource = "nodes"
     labels = (("nodes", "Fragmentation"),)
-    breaks = "more than `stranded_share_most` of the GPUs idle because no waiting job fits"
+    breaks = "more than `stranded_share_most` of the GPUs are idle because no waiting job fits"
     cause_rank = 70
     fixed_by = "another policy, or more nodes"
     reports_missing_work = True

@@ -14,7 +14,7 @@ class Queue(SimulatedLayer):
     title = "Queue wait"
     labels = (("waits", "Queue wait"),)
     resource = "waits"
-    breaks = "the P90 wait, by GPU time or for any team or job size, exceeds `wait_s_p90`"
+    breaks = "the P90 wait, weighted by GPU time or for any team or job size, exceeds `wait_s_p90`"
     cause_rank = 80
     fixed_by = "another policy, or more nodes"
     always_listed = True

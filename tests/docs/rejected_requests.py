@@ -1,8 +1,8 @@
 """Thirty impossible or odd requests, and what a control plane answers to each.
 
-Run it to print the table, or with `--write` to write `docs/reference/refused-requests.md`:
+Run it to print the table, or with `--write` to write `docs/reference/rejected-requests.md`:
 
-    PYTHONPATH=tests .venv/bin/python tests/docs/refused_requests.py
+    PYTHONPATH=tests .venv/bin/python tests/docs/rejected_requests.py
 """
 
 import sys
@@ -28,7 +28,7 @@ from tenfold.server.auth.tokens import Role
 from tenfold.server.runtime.runtime import Runtime, ServerDeps
 from unit.server.fake_executor import FakeExecutor, FakeProcesses
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "refused-requests.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "rejected-requests.md"
 H100 = [
     Node(
         id=NodeId(f"hx-{number:02}"),
@@ -111,23 +111,24 @@ REQUESTS: tuple[Mapping[str, Any], ...] = (
 )
 """The last one asks for every H100 node, one of which is cordoned: that is not never."""
 HEAD = """\
-# Refused requests
+# Rejected requests
 
-This page shows what a control plane answers to impossible or odd requests.
+This page shows how a control plane responds to impossible or unusual requests.
 
-<!-- Written by tests/docs/refused_requests.py; do not edit by hand. -->
+<!-- Written by tests/docs/rejected_requests.py; do not edit by hand. -->
 
 The fleet has 8 nodes with 8 `H100-80G-SXM` each, one of them cordoned, in two racks (96 CPUs, \
 1,024 GiB, tag `EU`), and 4 nodes with 4 `L4` each (32 CPUs, 128 GiB, tags `US` and `shared`). \
-The policy is `governed`, with an hour of maintenance a day; team `red` may use all of it, team \
-`small` 8 GPUs, and team `swiss` only nodes tagged `CH`. `command` and `name` are left out. \
-Status 201 means that the job was submitted, 422 that it was refused.
+The policy is `governed`, with an hour of maintenance a day. Team `red` may use the whole fleet, \
+team `small` may use 8 GPUs, and team `swiss` may use only nodes tagged `CH`. The requests are \
+shown without `command` and `name`. \
+Status 201 means that the job was submitted, 422 that it was rejected.
 
-A job that can never start on this fleet is refused unless it sets \
+A job that can never start on this fleet is rejected unless it sets \
 [`allow_pending`](job-file.md#scheduling). Nodes that are cordoned, down or busy are not a reason \
-to refuse a job. Sizes in a hint were checked against the fleet.
+to reject a job. Sizes in hints were checked against the fleet.
 
-| request | status | field | answer | hint |
+| request | status | field | message | hint |
 |---|---|---|---|---|
 """
 

@@ -1,18 +1,18 @@
-"""The page on refused requests shows what the control plane says, and its hints are accepted."""
+"""The page on rejected requests shows what the control plane says, and its hints are accepted."""
 
 import re
 from typing import Any
 
 import msgspec
 
-from docs.refused_requests import PAGE, REQUESTS, answers, control_plane, page
+from docs.rejected_requests import PAGE, REQUESTS, answers, control_plane, page
 
 SIZES = ("nodes", "gpus", "gpus_per_node")
 _USE = re.compile(r"`(\w+) = ([^`]+)`(?: with `(\w+) = ([^`]+)`)?")
 
 
 def test_the_page_shows_what_is_answered():
-    """Write it anew with `tests/docs/refused_requests.py --write`."""
+    """Write it anew with `tests/docs/rejected_requests.py --write`."""
     assert page() == PAGE.read_text()
 
 
