@@ -122,13 +122,13 @@ def test_an_unknown_policy_is_refused_before_anything_runs(run, files: SimFiles)
     assert "unknown policy `lottery`" in err
 
 
-def test_check_ends_with_0_without_faults_and_1_with(run, files: SimFiles, tmp_path: Path):
+def test_check_ends_with_0_without_errors_and_2_with(run, files: SimFiles, tmp_path: Path):
     path = tmp_path / "policy.toml"
     path.write_text(POLICY)
     assert run("check", path, "--fleet", files.fleet)[0] == 0
     path.write_text(POLICY + 'parent = "nobody"\nquota = { H100 = -1 }\n')
     status, out, _ = run("check", path, "--json")
-    assert status == 1
+    assert status == 2
     faults = json.loads(out)["faults"]
     assert [one["code"] for one in faults] == ["unknown-team", "wrong-value"]
     assert faults[0]["field"] == "teams[1].parent"
@@ -138,7 +138,7 @@ def test_a_policy_that_cannot_be_read_is_a_fault_and_a_fleet_an_error(run, tmp_p
     broken = tmp_path / "broken.toml"
     broken.write_text("name = [")
     status, out, _ = run("check", broken)
-    assert (status, "[syntax]" in out) == (1, True)
+    assert (status, "[syntax]" in out) == (2, True)
     (tmp_path / "policy.toml").write_text(POLICY)
     status, out, err = run("check", tmp_path / "policy.toml", "--fleet", tmp_path / "none.toml")
     assert (status, out) == (2, "")

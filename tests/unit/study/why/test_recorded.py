@@ -81,7 +81,7 @@ def test_the_cheapest_remedy_comes_first_and_the_others_where_all_are_asked_for(
     assert cheapest["cheapest"] == every["cheapest"]
     assert len(cheapest["remedies"]) <= len(every["remedies"])
     assert main(["job", *words, "--all", "--quick"]) == 2
-    assert "--quick and --all exclude" in capsys.readouterr().err
+    assert "`--quick` and `--all` cannot be used together" in capsys.readouterr().err
 
 
 def test_a_job_that_is_over_is_told_what_became_of_it(
