@@ -40,6 +40,7 @@ QUESTIONS = {
     "model_size": "model size",
     "bandwidth": "network",
 }
+BANDWIDTHS = {"thin": "slow (between sites)"}
 TRIGGERS = {
     "model-over-node": "model size",
     "dataset-over-local-storage": "dataset size",
@@ -144,8 +145,9 @@ def _answers(advice: Advice) -> list[list[str]]:
     rows: list[list[str]] = []
     for name in PROMPTS:
         value: str | bool | None = getattr(answers, name)
-        text = value if isinstance(value, str) else words[value]
-        origin = "fleet" if name in answers.worked_out else "option" if value is not None else ""
+        text = BANDWIDTHS.get(value, value) if isinstance(value, str) else words[value]
+        derived = "workload" if name == "real_time" else "fleet"
+        origin = derived if name in answers.worked_out else "option" if value is not None else ""
         rows.append([QUESTIONS[name], text, origin])
     return rows
 

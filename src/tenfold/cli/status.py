@@ -126,7 +126,8 @@ def show_status(found: Status) -> None:
     show(f"control plane: {found.url}, {'ready' if found.ready else 'not ready'}")
     show(f"you: `{token.name}`, team `{token.team}`, role {token.role}")
     show(f"nodes: {_counted(fleet.nodes, ('up', 'cordoned', 'down'))}")
-    gpus = _counted(fleet.gpus, ("held", "free", "cordoned", "down"))
+    by_state = {"allocated": fleet.gpus.get("held", 0), **fleet.gpus}
+    gpus = _counted(by_state, ("allocated", "free", "cordoned", "down"))
     types = ", ".join(f"{number:,} {name}" for name, number in fleet.accelerators.items())
     show(f"GPUs: {gpus}{f' ({types})' if types else ''}")
     whose = "" if token.role in SEES_ALL else f" of team `{token.team}`"
@@ -169,4 +170,4 @@ def _queue_alarms(client: Client, fleet: FleetStatus) -> Iterator[str]:
     idle = client.idle()
     if idle.gpus > limits.idle_share * max(1, fleet.gpus.get("held", 0)):
         lost = f"{idle.gpu_hours_lost:,.1f} GPU-hours lost"
-        yield f"{idle.gpus:g} held GPUs are idle ({lost}): `tenfold fleet idle`"
+        yield f"{idle.gpus:g} allocated GPUs are idle ({lost}): `tenfold fleet idle`"

@@ -23,7 +23,7 @@ class Kind(NamedTuple):
 KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
-        Kind("accelerator", Accelerator, "accelerators", "peaks, memory, links, power"),
+        Kind("accelerator", Accelerator, "accelerators", "peak FLOPS, memory, links, power"),
         Kind("link", LinkClass, "links", "rate, latency, efficiency by message size"),
         Kind("node", NodeShape, "nodes", "servers and cloud instances"),
         Kind("medium", Medium, "media", "one drive, cartridge or module"),

@@ -18,7 +18,7 @@ from tenfold.live.software import (
     os_name,
     rocm_version,
 )
-from tenfold.model.fleet.inventory import Inventory, InventoryNode, SoftwareFacts
+from tenfold.model.fleet.inventory import THIS_MACHINE, Inventory, InventoryNode, SoftwareFacts
 
 GIB = 1024**3
 
@@ -40,7 +40,7 @@ def discover_this_machine() -> Inventory:
         labels={"arch": platform.machine()} if platform.machine() else {},
         software=_software(gpus),
     )
-    return Inventory(source="this machine", name=name, nodes=(node,), notes=tuple(notes))
+    return Inventory(source=THIS_MACHINE, name=name, nodes=(node,), notes=tuple(notes))
 
 
 def _most(names: tuple[str, ...]) -> tuple[str | None, int]:

@@ -79,7 +79,7 @@ def _rule(one: Alarm, group: str) -> str:
         f"      - alert: {one.name}\n"
         f"        expr: {json.dumps(one.expr)}\n"
         f"        for: {one.lasts}\n"
-        f"        labels: {{severity: {one.severity}, trouble: {group}}}\n"
+        f"        labels: {{severity: {one.severity}, category: {group}}}\n"
         f"        annotations:\n"
         f"          summary: {json.dumps(one.summary)}\n"
         f"          description: {json.dumps(one.do)}\n"

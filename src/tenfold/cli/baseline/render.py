@@ -82,7 +82,7 @@ def show_workloads(store: BaselineStore) -> None:
     for name, found in sorted(store.workloads.items()):
         keys = ", ".join(f"{key} {value}" for key, value in found[-1].keys.items())
         cells.append([name, str(len(found)), _words(found[-1]), keys])
-    show(table("", ["workload", ">baselines", "newest", "keys"], cells))
+    show(table("", ["workload", ">baselines", "newest", "configuration"], cells))
 
 
 def show_baselines(workload: str, found: Sequence[Baseline]) -> None:

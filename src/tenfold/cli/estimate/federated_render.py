@@ -5,7 +5,7 @@ import msgspec
 from tenfold.cli.output import show, table
 from tenfold.cli.screen import Text
 from tenfold.physics.federated import Round, RoundTime
-from tenfold.physics.federated_levers import Lever, Levers
+from tenfold.physics.federated_levers import Lever
 from tenfold.report.figures import rate_bytes, share
 from tenfold.report.reasons.render import render
 from tenfold.study.estimate.federated import FederatedAnswer
@@ -68,8 +68,7 @@ def show_federated(answer: FederatedAnswer) -> None:
             show(Text(f"no round can complete: {render(reason)} [{reason.code}]", style="bold red"))
     else:
         _show_round(answer, answer.round)
-        assert answer.levers is not None, "a round has alternatives"
-        _show_levers(answer.levers)
+        _show_levers(answer)
     show("", "assumed:")
     for line in answer.assumptions:
         show(f"  {line}")
@@ -95,7 +94,8 @@ def _show_round(answer: FederatedAnswer, found: Round) -> None:
                 ">compute",
                 ">upload",
                 ">total",
-                ">last",
+                # With a quorum, a round does not wait for the slowest site.
+                ">finishes last" if job.quorum == job.per_round else ">completes quorum",
             ],
             _sites(answer, found),
         ),
@@ -145,7 +145,11 @@ def _sites(answer: FederatedAnswer, found: Round) -> list[list[str]]:
     return rows
 
 
-def _show_levers(found: Levers) -> None:
+def _show_levers(answer: FederatedAnswer) -> None:
+    found, job = answer.levers, answer.job
+    assert found is not None, "a round has alternatives"
+    compressed = [one.quicker for one in found.grid if one.local_steps == job.local_steps]
+    longer = [one.quicker for one in found.grid if one.compression == job.compression]
     show(
         "",
         table(
@@ -154,16 +158,20 @@ def _show_levers(found: Levers) -> None:
             [_lever(one) for one in found.grid],
         ),
         "",
-        f"compression {_helps(found.compression_pays)}; more local steps "
-        f"{'help' if found.more_local_steps_pay else 'do not help'}",
+        f"more compression {_helps(max(compressed), found.compression_pays, 'helps')}; "
+        f"more local steps {_helps(max(longer), found.more_local_steps_pay, 'help')}",
     )
     if found.local_steps_for_even is not None:
         steps = found.local_steps_for_even
         show(f"compute and communication take equally long at {steps:,} local steps")
 
 
-def _helps(does: bool) -> str:
-    return "helps" if does else "does not help"
+def _helps(most: float, does: bool, verb: str) -> str:
+    """Return how much a change helps at most; a gain in the table is never denied."""
+    gain = f"{most:+.0%}"
+    if gain in ("+0%", "-0%"):
+        return f"{'do' if verb == 'help' else 'does'} not help"
+    return f"{verb}{'' if does else ' little'} (up to {gain})"
 
 
 def _lever(one: Lever) -> list[str]:

@@ -109,7 +109,7 @@ def show_own(answer: OwnAnswer) -> None:
     verdict = "own" if answer.own else "rent"
     show(
         Text(
-            f"{verdict}: at {answer.busy:.0%} utilisation, {answer.accelerator} costs "
+            f"recommended: {verdict}. At {answer.busy:.0%} utilisation, {answer.accelerator} costs "
             f"${answer.owned_usd_per_hour:,.2f} per hour in use if owned, "
             f"${answer.rent_usd_per_hour:,.2f} if rented",
             style="bold",

@@ -24,10 +24,13 @@ SOFTWARE = {
     "nccl": "NCCL",
     "rocm": "ROCm",
     "container_runtimes": "container runtime",
-    "orchestrators": "orchestrator",
+    "orchestrators": "",
     "frameworks": "frameworks",
 }
-"""What software versions are called, in the order in which they are printed."""
+"""What software versions are called, in the order in which they are printed.
+
+Node agents and schedulers come with their name.
+"""
 
 import_app = App(
     name="import",
@@ -143,7 +146,7 @@ def _software_lines(summary: ImportSummary | CapacityView) -> list[str]:
     lines: list[str] = []
     for one in summary.software:
         facts = [
-            f"{label} {value if isinstance(value, str) else ', '.join(value)}"
+            f"{label} {value if isinstance(value, str) else ', '.join(value)}".strip()
             for field, label in SOFTWARE.items()
             if (value := getattr(one.software, field))
         ]

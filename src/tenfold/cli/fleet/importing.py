@@ -24,7 +24,7 @@ from tenfold.files.kubernetes.nodes import read_kubernetes_nodes
 from tenfold.files.slurm.nodes import UNNAMED, read_slurm_file, read_slurm_nodes
 from tenfold.live.slurm_nodes import fetch_slurm_nodes
 from tenfold.model.fleet import hostlist
-from tenfold.model.fleet.inventory import Inventory, SoftwareFacts
+from tenfold.model.fleet.inventory import THIS_MACHINE, Inventory, SoftwareFacts
 
 # An export has kilobytes per node, mostly container images; a fleet file has bytes.
 EXPORT_MAX_BYTES = 512 * 1024 * 1024
@@ -142,8 +142,12 @@ def _import(inventory: Inventory, target: Target) -> ImportResult:
         keep_unusable=isinstance(target, ImportTarget) and target.keep_unusable,
     )
     format = f", {inventory.format}" if inventory.format else ""
-    origin = f"Imported from `{Path(inventory.source).name}`{format}."
-    read_as = [f"read as {inventory.format}"] if inventory.format else []
+    origin = (
+        "Describes this machine."
+        if inventory.source == THIS_MACHINE
+        else f"Imported from `{Path(inventory.source).name}`{format}."
+    )
+    read_as = [f"detected {inventory.format}"] if inventory.format else []
     if inventory.name == UNNAMED and not target.name:
         read_as.append(
             f"the cluster's name is not in it: the fleet is named `{UNNAMED}`; set `--name`"

@@ -94,12 +94,15 @@ def _tree(fleet: OpenFleet, totals: FleetTotals) -> Tree:
             if pool.site != site.id:
                 continue
             memory = f"{quantity_bytes(pool_totals.memory_bytes)} GPU memory, " if pool.gpus else ""
-            each = f"{pool.gpus_per_node} x {pool.accelerator}" if pool.accelerator else "CPU only"
+            nodes = (
+                f"{count(pool.nodes, 'node')} of {pool.gpus_per_node} x {pool.accelerator}"
+                if pool.accelerator
+                else count(pool.nodes, "CPU-only node")
+            )
             branch.add(
                 Text.assemble(
                     (f"pool {pool.id}", COLOURS[place % len(COLOURS)]),
-                    f": {count(pool.nodes, 'node')} of {each}, "
-                    f"{memory}{power_kw(pool_totals.power_kw)}",
+                    f": {nodes}, {memory}{power_kw(pool_totals.power_kw)}",
                 )
             )
         for fabric in totals.fabrics:

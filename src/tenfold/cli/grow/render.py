@@ -14,6 +14,7 @@ from tenfold.cli.screen import Text
 from tenfold.physics.growth.breaking import FACTOR_LEAST
 from tenfold.study.grow.analyse import AXIS_WORDS
 from tenfold.study.grow.answer import GrowAnswer, Row
+from tenfold.study.grow.layer import with_resource
 from tenfold.study.grow.question import GrowQuestion
 
 TITLE = "What breaks first, in order"
@@ -54,8 +55,14 @@ def show_grow(answer: GrowAnswer, question: GrowQuestion) -> None:
     others = _others(answer)
     broken = [row for row in others if row.status == "breaks"]
     if broken:
-        title = "Other layers, before any fix" if answer.rows else "Layers that break"
-        show(_table(title, LAYERS, [_layer(row) for row in broken]), "")
+        show(
+            _table(
+                _broken_title(answer, broken, question.most),
+                LAYERS,
+                [_layer(row) for row in broken],
+            ),
+            "",
+        )
     free = _free(answer)
     if free:
         show(f"OK at every factor checked: {', '.join(free)} (details: `--html`)")
@@ -73,8 +80,15 @@ def _requirement(answer: GrowAnswer, question: GrowQuestion) -> str:
     early = [row for row in answer.layers if row.grade == "assumed" and (row.k or inf) < need]
     if not early:
         return f"met ({EVALUATED})"
-    first = f"{early[0].label} breaks at {factor(early[0].k)}"
-    return f"met, except for assumed limits: {first} (`--count-assumed` counts them)"
+    first = f"{early[0].label} (assumed) breaks at {factor(early[0].k)}"
+    return f"no known limit is reached, but {first}; `--count-assumed` makes this fail"
+
+
+def _broken_title(answer: GrowAnswer, broken: Sequence[Row], most: float) -> str:
+    if answer.rows:
+        return "Other layers, before any fix"
+    beyond = all(row.k is not None and row.k > most for row in broken)
+    return f"Limits beyond {most:g}x" if beyond else "Layers that break"
 
 
 def _bottleneck_table(rows: Sequence[Row], upto: str) -> Table:
@@ -174,7 +188,7 @@ def needs_lines(answer: GrowAnswer) -> list[str]:
         # If only a part of a layer is unknown, name the part.
         names = ", ".join(
             dict.fromkeys(
-                f"{one.title}, {one.resource}" if one.resource and one.layer in shown else one.title
+                with_resource(one.title, one.resource if one.layer in shown else "")
                 for one in group
             )
         )

@@ -164,7 +164,7 @@ COLUMNS: dict[str, Column] = {
     "nodes": Column("nodes", lambda job, _: node_list(nodes_of(job))),
     "node_count": Column(">node count", lambda job, _: str(len(nodes_of(job)) or "")),
     "reason": Column("reason", lambda job, _: short_reason(job)),
-    "sentence": Column("sentence", lambda job, _: job.reason.sentence),
+    "sentence": Column("message", lambda job, _: job.reason.sentence),
     "submitted": Column("submitted", lambda job, _: second_of(job.submitted_at or None)),
     "started": Column("started", _started),
     "ended": Column("ended", _ended),

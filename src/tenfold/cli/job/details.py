@@ -20,7 +20,10 @@ def show_job(job: Job) -> None:
     """Print one job with its attempts."""
     user = f", user `{job.user}`" if job.user else ""
     show(f"`{job.id}` (team `{job.team}`{user}): {job.state}")
-    show_reason(job.state, job.reason)
+    if job.array:
+        show(f"members: {job.reason.sentence.partition(': ')[2]}")
+    else:
+        show_reason(job.state, job.reason)
     if job.requested is not UNSET:
         for line in _requested(job, job.requested):
             show(line)

@@ -95,7 +95,7 @@ def train(
         raise Exit(1)
     moves = run_train_sensitivity(planned, concurrent_runs) if sensitivity else None
     if html is not None:
-        more = [] if moves is None else [sensitivity_section(moves)]
+        more = [] if moves is None else [sensitivity_section(moves, service=False)]
         _write_page(html, train_page(planned, load_facts(question.facts), more), force)
     if export is not None:
         export_plan(planned.answer.plans[0].plan, export, out, image=image, force=force)
@@ -105,7 +105,7 @@ def train(
     else:
         show_train(planned)
         if moves is not None:
-            show_sensitivity(moves)
+            show_sensitivity(moves, service=False)
     missed = any(reason.code.endswith("-missed") for reason in planned.answer.why)
     raise Exit(1 if missed else 0)
 
@@ -141,7 +141,7 @@ def serve(
         raise Exit(1)
     moves = run_serve_sensitivity(planned, usd_per_hour_max) if sensitivity else None
     if html is not None:
-        more = [] if moves is None else [sensitivity_section(moves)]
+        more = [] if moves is None else [sensitivity_section(moves, service=True)]
         notes = [("Note", note) for note in planned.notes]
         page = serve_report(answer, planned.request, assumptions=notes, more=more)
         _write_page(html, page, force)
@@ -152,4 +152,4 @@ def serve(
     else:
         show_serve(question, answer, planned.notes)
         if moves is not None:
-            show_sensitivity(moves)
+            show_sensitivity(moves, service=True)

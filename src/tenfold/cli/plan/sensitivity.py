@@ -10,6 +10,7 @@ from tenfold.cli.output import show, table
 from tenfold.cli.screen import ScreenConsole, Text
 from tenfold.report.pages.html import Section, prose_html, table_html
 from tenfold.study.plan.sensitivity import (
+    LOWERED,
     Driver,
     DriverName,
     SensitivityAnswer,
@@ -24,10 +25,26 @@ STEPS: dict[StepName, str] = {
     "none": "none",
     "family-changes": "different layout",
     "gpus-double": "2x GPUs",
-    "nothing-fits": "nothing fits",
+    "nothing-fits": "no plan",
 }
-COLUMNS = ("driver", "OK up to", "changes at", "change", "why")
-LOWERED = ("latency", "cost")
+INPUTS: dict[bool, dict[DriverName, str]] = {
+    False: {
+        "model": "model",
+        "data": "tokens",
+        "concurrency": "concurrent runs",
+        "latency": "deadline",
+        "cost": "budget",
+    },
+    True: {
+        "model": "model",
+        "data": "tokens per request",
+        "concurrency": "requests/s",
+        "latency": "latency targets",
+        "cost": "budget",
+    },
+}
+"""What each driver is called on screen, for a training run and for a service."""
+COLUMNS = ("input", "still OK at", "changes at", "change", "why")
 
 
 def run_train_sensitivity(planned: TrainPlanResult, concurrent_runs: int) -> SensitivityAnswer:
@@ -68,26 +85,30 @@ def _progress() -> Generator[Callable[[DriverName], None]]:
         yield begun
 
 
-def show_sensitivity(answer: SensitivityAnswer) -> None:
+def show_sensitivity(answer: SensitivityAnswer, *, service: bool) -> None:
     """Print the drivers as a table, the one that changes the plan first on top."""
     show("", Text(answer.sentence, style="bold"))
     if answer.drivers:
-        show(table("", COLUMNS, [_row(one) for one in answer.drivers]))
+        show(table("", COLUMNS, _rows(answer, service)))
 
 
-def sensitivity_section(answer: SensitivityAnswer) -> Section:
+def sensitivity_section(answer: SensitivityAnswer, *, service: bool) -> Section:
     """Return the drivers as a section of a report."""
     sentence = f"{answer.sentence[:1].upper()}{answer.sentence[1:]}."
     body = prose_html(sentence)
     if answer.drivers:
         trigger = None if answer.trigger is None else 0
-        body += table_html(COLUMNS, [_row(one) for one in answer.drivers], best=trigger)
+        body += table_html(COLUMNS, _rows(answer, service), best=trigger)
     return Section("Sensitivity", body)
 
 
-def _row(one: Driver) -> list[str]:
+def _rows(answer: SensitivityAnswer, service: bool) -> list[list[str]]:
+    return [_row(one, INPUTS[service][one.driver]) for one in answer.drivers]
+
+
+def _row(one: Driver, name: str) -> list[str]:
     return [
-        one.driver,
+        name,
         _times(one.driver, one.holds_to) if one.stated else "-",
         _times(one.driver, one.factor),
         STEPS[one.step] if one.factor is not None else "",

@@ -72,8 +72,9 @@ def gain_text(gain: BorrowingGain) -> str:
     )
     if gain.jobs_only_now:
         fit = "does not fit" if gain.jobs_only_now == 1 else "do not fit"
+        total = "" if gain.jobs_only_now == 1 else " in total"
         said += (
-            f" {count(gain.jobs_only_now, 'job')} of {gain.gpu_hours_only_now:,.0f} GPU-hours"
+            f" {count(gain.jobs_only_now, 'job')} ({gain.gpu_hours_only_now:,.0f} GPU-hours{total})"
             f" {fit} in any partition."
         )
     return said

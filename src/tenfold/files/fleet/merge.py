@@ -128,8 +128,11 @@ def merge_fleets(
     parts = [rename(source.rows, one) for source, one in zip(sources, renames, strict=True)]
     tables = {table: _concatenated(parts, table) for table in TABLES}
     singles = {table: _common_table(parts, table, notes) for table in SINGLE_TABLES}
-    sites = " and ".join(f"`{label}`" for label in labels)
-    notes.append(f"no link is known between the sites of {sites}: add a `[[link]]` if there is one")
+    names = [f"`{label}`" for label in labels]
+    sites = f"{', '.join(names[:-1])} and {names[-1]}"
+    notes.append(
+        f"no links are known between the sites of {sites}: add a `[[link]]` for each that exists"
+    )
     rows = FleetRows(name=name, **tables, **singles)  # pyright: ignore[reportArgumentType]
     return FleetDraft(rows=rows, notes=tuple(notes))
 

@@ -56,18 +56,18 @@ def read_slurm_file(path: Path, size_max_bytes: int) -> Inventory:
     if _is_json(text) or not is_slurm_conf(text):
         return read_slurm_nodes(text, file)
     cluster, tables = read_conf_nodes(path)
-    return _inventory(tables, file, cluster, "a slurm.conf: nodes as configured")
+    return _inventory(tables, file, cluster, "`slurm.conf`, nodes as configured")
 
 
 def read_slurm_nodes(text: str, file: str) -> Inventory:
     """Return the nodes in the output of `scontrol show nodes` or `sinfo --json`."""
     if not _is_json(text):
-        return _inventory(read_node_text(text, file), file, "", "the text of `scontrol show nodes`")
+        return _inventory(read_node_text(text, file), file, "", "`scontrol show nodes` output")
     values = read_json(text, file, COMMAND)
     command = "scontrol show nodes" if isinstance(values.get("nodes"), list) else "sinfo"
     cluster = text_at(table_at(table_at(values, "meta"), "slurm"), "cluster")
     tables = _node_tables(values, file)
-    return _inventory(tables, file, cluster, f"the JSON of `{command}`")
+    return _inventory(tables, file, cluster, f"`{command} --json` output")
 
 
 def _is_json(text: str) -> bool:

@@ -2,6 +2,9 @@
 
 from msgspec import Struct
 
+THIS_MACHINE = "this machine"
+"""The source of an inventory that was not read from a file."""
+
 
 class SoftwareFacts(Struct, frozen=True, kw_only=True):
     """Software versions on a node; an empty string means not found."""

@@ -125,13 +125,15 @@ def _serving(
     crowded = _fired(fired, "concurrency-over-replica")
     steps: list[Step] = []
     if answers.model_size == "larger":
-        text = "a replica does not fit in a node: widen the scale-up domain before splitting it"
-        steps.append(Step(step="vertical", sentence=text))
-        steps.append(Step(step="fabric", sentence="a replica across nodes waits for the network"))
-    if crowded is not None and crowded.fired:
-        steps.append(
-            _scale_out(question, f"add replicas, each inside one node: {crowded.sentence}")
+        text = (
+            "a replica does not fit in a node: prefer a larger scale-up domain to splitting the "
+            "replica across nodes"
         )
+        steps.append(Step(step="vertical", sentence=text))
+        text = "the network limits a replica that spans nodes: keep the fabric non-blocking"
+        steps.append(Step(step="fabric", sentence=text))
+    if crowded is not None and crowded.fired:
+        steps.append(_scale_out(question, f"add replicas: {crowded.sentence}"))
     elif answers.model_size != "larger" and answers.real_time and crowded is None:
         why = "real-time requests are independent: add replicas, which also adds redundancy"
         steps.append(_scale_out(question, why))

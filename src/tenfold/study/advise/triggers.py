@@ -4,7 +4,6 @@ from msgspec import Struct
 
 from tenfold.decide.layout.serve import ServeAnswer
 from tenfold.model.reason import Misfit
-from tenfold.report.figures import count
 from tenfold.report.reasons.render import render
 from tenfold.study.advise.answers import AdviseQuestion, FourAnswers
 from tenfold.study.ceiling.design import Design
@@ -87,9 +86,10 @@ def _concurrency_over_replica(
     best = service.plans[0]
     fired = best.replicas > 1
     most = best.qps_per_replica_max
+    enough = f"so {best.replicas:,} are needed for" if fired else "enough for"
     text = (
-        f"one replica on {best.gpus_per_replica} x {best.accelerator} handles "
-        f"{f'{most:,.0f}' if most >= 100 else f'{most:.3g}'} of "
-        f"{question.qps:,g} requests/s: {count(best.replicas, 'replica')} needed"
+        f"one replica ({best.gpus_per_replica} x {best.accelerator}) handles "
+        f"{f'{most:,.0f}' if most >= 100 else f'{most:.3g}'} requests/s, {enough} "
+        f"{question.qps:,g}"
     )
     return Trigger(code=code, fired=fired, sentence=text)

@@ -82,7 +82,7 @@ def scale_up(design: Design) -> LayerCeiling:
     beyond = min(gpus for gpus in gain if gpus > ceiling)
     text = (
         f"at {beyond:,} GPUs {request.job.model} would be {gain[beyond]:.0%} faster with "
-        f"scale-up domains of {WIDE_DOMAIN_GPUS} instead of {domain} GPUs"
+        f"scale-up domains of {WIDE_DOMAIN_GPUS} GPUs instead of {domain}"
     )
     return name.binds(ceiling, _grade(design), text, gain[beyond] / (1 + gain[beyond]))
 

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from tenfold.decide.layout.search import search
 from tenfold.model.fleet.spec import Fabric
 from tenfold.physics.fabric import FabricPlan
+from tenfold.report.figures import count
 from tenfold.study.ceiling.design import Design, grown
 from tenfold.study.ceiling.layers import CeilingGrade, LayerBuilder, LayerCeiling
 
@@ -92,12 +93,13 @@ def fabric_ports(design: Design, fabric: Fabric, plan: FabricPlan) -> LayerCeili
     others = plan.nodes - sum(pool.nodes for pool in design.pools)
     ceiling = max(0, nodes - others) * design.target.gpus_per_node
     built = "one leaf" if plan.leaves == 1 else f"leaves of {plan.nodes_per_leaf:,} nodes"
-    text = (
-        f"{fabric.switch_ports}-port switches with {built} connect {nodes:,} nodes; "
-        "more need another switch tier"
+    used = (
+        f", {others:,} of which {'is' if others == 1 else 'are'} in other pools" if others else ""
     )
-    if others:
-        text = f"{text} ({others:,} of them are used by other pools)"
+    text = (
+        f"{fabric.switch_ports}-port switches with {built} can connect {count(nodes, 'node')}"
+        f"{used}; more need another switch tier"
+    )
     return name.binds(ceiling, _grade(fabric), text)
 
 

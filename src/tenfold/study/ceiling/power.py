@@ -30,8 +30,8 @@ def rack_power(design: Design) -> LayerCeiling:
     name = LayerBuilder("rack-power", count(racks, "rack"), design.gpus_today)
     each = float(limit[held].min())
     text = (
-        f"{node_kw:.1f} kW per node and {each:g} kW per rack: the {count(racks, 'rack')} "
-        f"can power {nodes:,} nodes"
+        f"{_node_power(node_kw)} per node and {each:g} kW per rack: "
+        f"{'one rack' if racks == 1 else f'the {racks:,} racks'} can power {count(nodes, 'node')}"
     )
     return name.binds(nodes * design.target.gpus_per_node, _rack_grade(design), text)
 
@@ -51,7 +51,7 @@ def site_power(design: Design) -> LayerCeiling:
     nodes = max(0, int(left_kw / node_kw + 1e-9))
     text = (
         f"{site.power_kw_limit:,.0f} kW at PUE {site.pue:g} leave {max(left_kw, 0):,.0f} kW "
-        f"for {nodes:,} nodes of {node_kw:.1f} kW"
+        f"for {count(nodes, 'node')} of {_node_power(node_kw)}"
     )
     return name.binds(nodes * design.target.gpus_per_node, _node_grade(design), text)
 
@@ -61,6 +61,11 @@ def _node_kw(design: Design) -> float:
     nodes = sum(pool.nodes for pool in design.pools)
     watts = sum(pool.nodes * pool.power_w_per_node for pool in design.pools) / nodes
     return max(watts, 1.0) / 1000
+
+
+def _node_power(kw: float) -> str:
+    """Return the power draw of a node; small boards draw a few watts."""
+    return f"{kw:.1f} kW" if kw >= 0.1 else f"{kw * 1000:.0f} W"
 
 
 def _node_grade(design: Design) -> CeilingGrade:

@@ -6,6 +6,7 @@ from tenfold.model.errors import InputError
 from tenfold.model.fleet.spec import Tier
 from tenfold.physics.operations.datafeed import Reading, feed, readers_max, tier_bytes_per_s
 from tenfold.physics.operations.datafeed import Tier as TierRates
+from tenfold.report.figures import count, rate_bytes
 from tenfold.study.ceiling.design import Design
 from tenfold.study.ceiling.layers import CeilingGrade, LayerBuilder, LayerCeiling, worst
 
@@ -75,7 +76,7 @@ def _read(design: Design, tier: Tier) -> LayerCeiling:
     rates, streams = tier_rates(design, tier), np.asarray(streams_per_gpu(design))
     ceiling = int(readers_max(rates, each, streams))
     text = (
-        f"{tier.read_bandwidth / 1e9:,.0f} GB/s is enough for {ceiling:,} GPUs at "
+        f"{tier.read_bandwidth / 1e9:,.0f} GB/s is enough for {count(ceiling, 'GPU')} at "
         f"{_rate_text(rate)} each"
     )
     if ceiling == 0:
@@ -87,7 +88,10 @@ def _read(design: Design, tier: Tier) -> LayerCeiling:
     crowded = ceiling * float(streams) > tier.streams
     if crowded:
         grade = "assumption"
-        text = f"{text}, above the {tier.streams:,} streams at which its rate drops"
+        text = (
+            f"past {tier.streams:,} streams the tier slows down: at {count(ceiling, 'GPU')} it "
+            f"delivers {rate_bytes(ceiling * rate)}, {_rate_text(rate)} each"
+        )
     loss = _stall(rates, 2.0 * ceiling, rate, float(streams))
     return name.binds(ceiling, worst(grade, _axis(tier, "read_gb_per_s")), text, loss)
 

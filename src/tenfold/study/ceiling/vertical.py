@@ -51,7 +51,8 @@ def node_blast(design: Design) -> NodeBlast:
     target = design.target
     if target.scaleup_gpus > target.gpus_per_node:
         node = _widest_rack(rows, design) or node
-    what = node.name if node.kind == "node" else f"rack {node.name}"
+    what = f"any node in pool {design.pools[0].id}" if node.kind == "node" else f"rack {node.name}"
+    remain = "remains" if node.gang_gpus_left == 1 else "remain"
     return NodeBlast(
         gpus=node.gpus,
         gpu_share=node.gpu_share,
@@ -59,7 +60,7 @@ def node_blast(design: Design) -> NodeBlast:
         sentence=(
             f"losing {what} takes out {count(node.gpus, 'GPU')} "
             f"({figures.share(node.gpu_share)} of the fleet) and stops every job there; "
-            f"{count(node.gang_gpus_left, 'GPU')} remain for the largest job"
+            f"{count(node.gang_gpus_left, 'GPU')} {remain} for the largest job"
         ),
     )
 
@@ -109,6 +110,9 @@ def _option(design: Design, shape: NodeShape) -> VerticalOption:
     share = min(1.0, gpus * part.training_tflops / max(1.0, now * design.gpus_today))
     fits = None if power_kw is None else power_kw <= limit
     draws = "unknown power" if power_kw is None else f"{power_kw:.1f} of {limit:g} kW per rack"
+    # A scale-up domain may be several nodes: 18 trays make an NVL72.
+    nodes = gpus // shape.gpus
+    name = shape.name if nodes == 1 else f"{nodes} x {shape.name}"
     over = " (over the limit)" if fits is False else ""
     return VerticalOption(
         shape=shape.name,
@@ -120,7 +124,7 @@ def _option(design: Design, shape: NodeShape) -> VerticalOption:
         fits_rack=fits,
         blast_share=share,
         sentence=(
-            f"{shape.name}: {count(gpus, 'GPU')} with {part.memory_gib * gpus:,.0f} GiB, "
+            f"{name}: {count(gpus, 'GPU')} with {part.memory_gib * gpus:,.0f} GiB, "
             f"{draws}{over}; blast radius {figures.share(share)} of today's FLOPS"
         ),
     )

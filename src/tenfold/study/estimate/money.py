@@ -1,6 +1,6 @@
 """Compute monthly bills, and the break-even between owning and renting."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Annotated, Literal
@@ -28,6 +28,8 @@ TB = 1e12
 MONTHS_PER_YEAR = 12
 SHARES = (0.25, 0.5, 0.75, 1.0)
 DEFAULT_LIFE_YEARS = 4.0
+NOT_IN_FLEETS = ("network", "staff", "tools")
+"""Costs that a fleet file does not state."""
 """As in fleet files."""
 
 
@@ -63,7 +65,7 @@ def estimate_month(
         spec = open_fleet(fleet, facts).spec
         stated = fleet_bill(spec)
         lines = {f"{line.kind} {line.part}": line.usd for line in stated}
-        notes = _fleet_notes(spec, stated)
+        notes = _fleet_notes(spec, stated, stated_usd)
     bill = month({**lines, **stated_usd})
     if not bill.lines_usd_micros:
         raise InputError(
@@ -111,7 +113,7 @@ def fleet_bill(fleet: FleetSpec) -> list[FleetLine]:
     return lines
 
 
-def _fleet_notes(fleet: FleetSpec, lines: Sequence[FleetLine]) -> list[str]:
+def _fleet_notes(fleet: FleetSpec, lines: Sequence[FleetLine], added: Iterable[str]) -> list[str]:
     notes = [
         f"pool `{pool.id}` has no price and is not included"
         for pool in fleet.pools
@@ -119,7 +121,11 @@ def _fleet_notes(fleet: FleetSpec, lines: Sequence[FleetLine]) -> list[str]:
     ]
     if any(line.kind == "energy" for line in lines):
         notes.append("energy for owned pools is billed at full load")
-    return [*notes, "network, staff and tools are not included; add them with `--line`"]
+    given = " ".join(added).lower()
+    missing = [name for name in NOT_IN_FLEETS if name not in given]
+    if missing:
+        notes.append(f"not included: {', '.join(missing)}; add with `--line`")
+    return notes
 
 
 def _energy_usd(pool: Pool, pue: float, usd_per_kwh: float) -> float:

@@ -16,6 +16,7 @@ from tenfold.fleet.fleet import Fleet, FleetView
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
 from tenfold.model.units import Millis
+from tenfold.report.figures import count
 from tenfold.study.eta.levels import SHARES
 from tenfold.study.eta.past_waits import MIN_WAITS
 from tenfold.study.eta.run_times import RunTimeModel
@@ -124,13 +125,15 @@ def _capped_by_reservation(view: FleetView, job_id: JobId, now_ms: Millis, found
 def _basis_of(wait_log: WaitLog) -> str:
     """Return how many waits the forecast uses, and how often recent forecasts held."""
     if wait_log.known < MIN_WAITS:
-        return f"from the queued work alone; uncalibrated: only {wait_log.known} recorded waits"
+        known = count(wait_log.known, "recorded wait")
+        return f"from the queued work alone; uncalibrated: only {known}"
     basis = f"waits of similar jobs among the last {wait_log.known:,}"
     judged = len(wait_log.outcomes)
     if judged < MIN_JUDGED:
-        return f"{basis}; uncalibrated: only {judged} forecasts checked so far"
+        return f"{basis}; uncalibrated: only {count(judged, 'forecast')} checked so far"
     by_p50, by_p90 = coverage(wait_log.outcomes)
     return (
         f"{basis}; {'calibrated' if is_calibrated(wait_log) else 'uncalibrated'}: of the last"
-        f" {judged:,} forecasts, {by_p50:.0%} started by P50 and {by_p90:.0%} by P90"
+        f" {judged:,} jobs forecast, {by_p50:.0%} started by their P50 and {by_p90:.0%} by"
+        " their P90"
     )

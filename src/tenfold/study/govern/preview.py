@@ -15,6 +15,7 @@ from tenfold.compose.inputs import SimFiles, prepare
 from tenfold.compose.simulation import SimResult, simulate
 from tenfold.model.errors import TenfoldError
 from tenfold.model.units import SECOND
+from tenfold.report.figures import count
 from tenfold.sim.measure.meters import Meters, Summary
 from tenfold.study.compare.cell import CellError
 
@@ -196,13 +197,20 @@ def _verdict(
     if not after.teams:
         return "no teams to compare: the jobs have no team"
     same = len(after.teams) - len(gains) - len(loses)
-    parts = [
-        f"{_named(gains)} {_verb(gains, 'gain')}" if gains else "no team gains",
-        f"{_named(loses)} {_verb(loses, 'lose')}" if loses else "no team loses",
-    ]
+    finish_more, shorter = _split(gains, before, after)
+    finish_fewer, longer = _split(loses, before, after)
+    parts: list[str] = []
+    if shorter or longer:
+        parts.append(f"mean wait drops for {_named(shorter) if shorter else 'no team'}")
+        parts.append(f"it rises for {_named(longer) if longer else 'no team'}")
+    if finish_more:
+        parts.append(f"{_named(finish_more)} {_verb(finish_more, 'finish')} more jobs")
+    if finish_fewer:
+        parts.append(f"{_named(finish_fewer)} {_verb(finish_fewer, 'finish')} fewer jobs")
     if same:
-        parts.append(f"no difference for {same} of {len(after.teams)} teams")
-    text = f"by mean wait, {'; '.join(parts)}"
+        which = "any team" if not parts else f"{same} of {count(len(after.teams), 'team')}"
+        parts.append(f"no difference for {which}")
+    text = "; ".join(parts)
     more_unfinished = _unfinished(after.whole) - _unfinished(before.whole)
     if more_unfinished > 0:
         text += f"; {more_unfinished:,} more {'job' if more_unfinished == 1 else 'jobs'} unfinished"
@@ -214,5 +222,15 @@ def _named(teams: Iterable[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
+def _split(
+    teams: Sequence[str], before: PolicyRun, after: PolicyRun
+) -> tuple[list[str], list[str]]:
+    """Return the teams of which other jobs finish, and those whose mean wait alone changes."""
+    by_jobs = [
+        team for team in teams if _unfinished(after.teams[team]) != _unfinished(before.teams[team])
+    ]
+    return by_jobs, [team for team in teams if team not in by_jobs]
+
+
 def _verb(teams: Sequence[str], verb: str) -> str:
-    return f"{verb}s" if len(teams) == 1 and teams[0] else verb
+    return f"{verb}es" if len(teams) == 1 and teams[0] else verb

@@ -343,7 +343,15 @@ def _sentence(
     said = _first_break(first, question, evaluated)
     if not over or first is not None:
         return said
-    return f"already over its limit: {over[0].label}; {said.replace('no limit', 'no other limit')}"
+    whose = "its limit" if len(over) == 1 else "their limits"
+    said = said.replace("none of the limits checked", "no other limit checked")
+    return f"already over {whose}: {', '.join(_enclosed(one) for one in over)}; {said}"
+
+
+def _enclosed(constraint: Constraint) -> str:
+    """Return a label with its resource in parentheses, for use in a list."""
+    title, comma, resource = constraint.label.partition(", ")
+    return f"{title} ({resource})" if comma else title
 
 
 def _first_break(first: Row | None, question: GrowQuestion, evaluated: Sequence[Evaluated]) -> str:
@@ -351,7 +359,7 @@ def _first_break(first: Row | None, question: GrowQuestion, evaluated: Sequence[
     if first is None:
         k, label = next(((one.broken.k, one.constraint.label) for one in evaluated), (None, ""))
         if k is None or k > question.most:
-            return f"no limit checked breaks up to {question.most:g}x {axis}"
+            return f"none of the limits checked is reached at up to {question.most:g}x {axis}"
         if k <= 1:
             return f"over its limit today, based on assumed values: {label}"
         return f"first to break, based on assumed values: {label}, at {k:.2f}x {axis}"

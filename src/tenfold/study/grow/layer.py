@@ -127,7 +127,8 @@ class Layer:
     def label(self, resource: str) -> str:
         """Return the layer and one of its resources by the names used on screen."""
         title = self.title or self.name.replace("-", " ").capitalize()
-        return dict(self.labels).get(resource) or (f"{title}, {resource}" if resource else title)
+        named = dict(self.labels).get(resource)
+        return named or with_resource(title, resource)
 
     def key(self, resource: str) -> ConstraintKey:
         """Return the key of the constraint on one resource."""
@@ -198,6 +199,11 @@ class DerivedLayer(Layer, ABC):
     @abstractmethod
     def constraints(self, state: State, others: Sequence[Constraint]) -> Iterable[Constraint]:
         """Return its constraints, given those of the computed layers."""
+
+
+def with_resource(title: str, resource: str) -> str:
+    """Return the title of a layer and a resource, which is not repeated if the title ends in it."""
+    return f"{title}, {resource}" if resource and not title.endswith(resource) else title
 
 
 def figure(value: float, digits: int = 3) -> str:

@@ -17,6 +17,7 @@ from tenfold.decide.layout.serve import ServeRequest, ServeTarget, plan_serve
 from tenfold.decide.layout.train import plan_train
 from tenfold.model.facts.shape import ModelShape
 from tenfold.model.reason import Misfit
+from tenfold.report.figures import count
 from tenfold.report.reasons.plans import FAMILIES
 from tenfold.report.reasons.render import render
 
@@ -32,12 +33,21 @@ TRIED = (1.0, *BELOW, DOUBLE, *ABOVE)
 BLOCK_LAYERS = 8
 """Layers come in blocks of this many, so that a deeper model divides as well as before."""
 
+LOWERED = ("latency", "cost")
+"""Drivers that become harder to meet as they get smaller."""
+
 _SENSITIVE_TO: dict[DriverName, str] = {
     "model": "model size",
     "data": "the number of tokens",
-    "concurrency": "concurrency",
-    "latency": "latency",
+    "concurrency": "the number of concurrent runs",
+    "latency": "the deadline",
     "cost": "the budget",
+}
+_SERVICE_SENSITIVE_TO: dict[DriverName, str] = {
+    **_SENSITIVE_TO,
+    "data": "the number of tokens per request",
+    "concurrency": "the request rate",
+    "latency": "the latency targets",
 }
 _NOT_SET: dict[DriverName, str] = {
     "model": "no model set",
@@ -160,7 +170,7 @@ def serve_sensitivity(
         "latency": faster,
         "cost": None if budget is None else lambda factor: requirement(request, budget / factor),
     }
-    return _answer(requirement(request), drivers, begun)
+    return _answer(requirement(request), drivers, begun, service=True)
 
 
 def deeper(shape: ModelShape, factor: float) -> ModelShape:
@@ -226,7 +236,11 @@ def _serve_requirement(
 
 
 def _answer(
-    base: Requirement, drivers: dict[DriverName, Raised | None], begun: OnDriver
+    base: Requirement,
+    drivers: dict[DriverName, Raised | None],
+    begun: OnDriver,
+    *,
+    service: bool = False,
 ) -> SensitivityAnswer:
     if base.misfit:
         text = f"no plan even at today's demand: {base.misfit}"
@@ -234,13 +248,14 @@ def _answer(
     rows: list[Driver] = []
     for name, raised in drivers.items():
         begun(name)
-        rows.append(_driver(name, raised, base))
+        rows.append(_driver(name, raised, base, service))
     rows.sort(key=lambda row: (row.factor or float("inf"), SEVERITY.index(row.step)))
     first = rows[0] if rows[0].factor is not None else None
+    words = _SERVICE_SENSITIVE_TO if service else _SENSITIVE_TO
     text = (
-        f"no single driver changes the plan, even at {ABOVE[-1]:g}x"
+        f"no single input changes the plan, even by a factor of {ABOVE[-1]:g}"
         if first is None
-        else f"most sensitive to {_SENSITIVE_TO[first.driver]}: {first.sentence}"
+        else f"most sensitive to {words[first.driver]}: {first.sentence}"
     )
     return SensitivityAnswer(
         base=base,
@@ -250,7 +265,7 @@ def _answer(
     )
 
 
-def _driver(name: DriverName, raised: Raised | None, base: Requirement) -> Driver:
+def _driver(name: DriverName, raised: Raised | None, base: Requirement, service: bool) -> Driver:
     if raised is None:
         return Driver(
             driver=name,
@@ -265,11 +280,15 @@ def _driver(name: DriverName, raised: Raised | None, base: Requirement) -> Drive
     at_double = _step(base, doubled)
     found = _first(base, raised, doubled)
     if found is None:
-        factor, step, text = None, at_double, f"same plan up to {ABOVE[-1]:g}x"
+        most = ABOVE[-1]
+        text = (
+            f"same plan down to {1 / most:g}x" if name in LOWERED else f"same plan up to {most:g}x"
+        )
+        factor, step = None, at_double
     else:
         factor, after = found
         step = _step(base, after)
-        text = _words(name, factor, step, base, after)
+        text = _words(_changed(name, factor, service), step, base, after)
     return Driver(
         driver=name,
         stated=True,
@@ -301,19 +320,20 @@ def _step(base: Requirement, after: Requirement) -> StepName:
     return "family-changes" if after.family != base.family else "none"
 
 
-def _words(
-    name: DriverName, factor: float, step: StepName, base: Requirement, after: Requirement
-) -> str:
-    allowed = f"{1 / factor:.0%}"
-    changed = {
+def _changed(name: DriverName, factor: float, service: bool) -> str:
+    less = f"{1 - 1 / factor:.0%}"
+    return {
         "model": f"a model {factor:g}x the size",
-        "data": f"{factor:g}x the tokens",
-        "concurrency": f"{factor:g}x the concurrency",
-        "latency": f"{allowed} of the allowed latency",
-        "cost": f"{allowed} of the budget",
+        "data": f"{factor:g}x the tokens{' per request' if service else ''}",
+        "concurrency": f"{factor:g}x {'the requests/s' if service else 'as many concurrent runs'}",
+        "latency": f"latency targets {less} lower" if service else f"a deadline {less} shorter",
+        "cost": f"a budget {less} smaller",
     }[name]
+
+
+def _words(changed: str, step: StepName, base: Requirement, after: Requirement) -> str:
     if step == "nothing-fits":
         return f"with {changed}, there is no plan: {after.misfit}"
     if step == "gpus-double":
-        return f"with {changed}, the plan needs {after.gpus:,} GPUs instead of {base.gpus:,}"
+        return f"with {changed}, the plan needs {count(after.gpus, 'GPU')} instead of {base.gpus:,}"
     return f"with {changed}, the plan changes from {base.family} to {after.family}"

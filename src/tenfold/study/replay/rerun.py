@@ -175,7 +175,8 @@ class _ObservedJobs:
         stopped = sum(status == "cancelled" for status in self.ends.values())
         if stopped:
             notes.append(
-                f"{_were(stopped, 'job')} cancelled while running: the rerun uses these run times"
+                f"{_were(stopped, 'job')} cancelled while running: "
+                "the rerun uses the run time up to the cancellation"
             )
         if self._broken:
             notes.append(f"crashed runs and failed starts are not repeated: {self._broken:,}")

@@ -68,7 +68,7 @@ def test_an_array_is_listed_shown_and_taken_back_by_its_name(tmp_path: Path, cap
     text = said(capsys, "job", "list", "--array", base)
     assert f"{base}[3]" in text
     assert "4 jobs" in text
-    assert "4 members: " in said(capsys, "job", "show", base)
+    assert "members: " in said(capsys, "job", "show", base)
     shown = json.loads(said(capsys, "job", "show", base, "--json"))
     assert shown["array"]["count"] == 4
     assert "(4 members)" in said(capsys, "job", "cancel", base)

@@ -81,7 +81,7 @@ def test_a_layer_without_its_figure_is_unknown_and_not_ranked():
     assert "floor_racks" in unknown(answer)["floor"]
     assert [row.layer for row in answer.layers] == ["switch-ports"]
     assert answer.rows == ()
-    assert answer.sentence == "no limit checked breaks up to 10x nodes"
+    assert answer.sentence == "none of the limits checked is reached at up to 10x nodes"
 
 
 def test_layers_that_do_not_grow_along_the_axis_are_free_and_never_unknown():

@@ -84,7 +84,7 @@ def test_kueue_tries_more_queues_in_a_cycle_for_nothing():
     inputs = asked(GrowSpec(controllers=(Controller(kind="kueue", cycles_per_min=9.0),)))
     found = reliefs(replace(inputs, jobs=work()), "jobs", "admission")
     relief, then = found["setting"]
-    assert relief.sentence == "try 3 queues of one cohort per cycle (up from 1)"
+    assert relief.sentence == "schedule from 3 queues per cohort in each cycle (currently 1)"
     assert relief.usd_per_month == 0
     assert then.grow.controllers[0].heads_per_cycle == 3
     assert found["parted"][0].usd_per_month is None

@@ -216,8 +216,9 @@ def _settings(
         share = 1.0 if controller.admitted_share is None else controller.admitted_share
         heads = ceil(needed * 60 / controller.cycles_per_min / share * NEARLY)
         # Kueue tries the head of every queue in a cycle: more heads means more queues.
-        what = "queues of one cohort" if controller.kind == "kueue" else "jobs of a queue"
-        text = f"try {heads:,} {what} per cycle (up from {controller.heads_per_cycle:,})"
+        what = "queues per cohort" if controller.kind == "kueue" else "jobs per queue"
+        now = f"currently {controller.heads_per_cycle:,}"
+        text = f"schedule from {heads:,} {what} in each cycle ({now})"
         yield _ChangedSettings(replace(controller, heads_per_cycle=heads), slurm, text)
 
 
