@@ -98,7 +98,13 @@ def test_the_command_shows_teams_the_whole_and_a_verdict(run, files: SimFiles):
     words = ("preview", "sjf", "--against", "fifo", "--fleet", files.fleet, "--jobs", files.jobs)
     status, out, err = run(*words, "--workers", 1)
     assert (status, err) == (0, "")
-    for part in ("long", "short", "fairness across teams (Jain)", "GPUs allocated", "By mean wait"):
+    for part in (
+        "long",
+        "short",
+        "fairness across teams (Jain)",
+        "GPUs allocated",
+        "Mean wait drops for",
+    ):
         assert part in out
     status, out, _ = run(*words, "--workers", 1, "--json")
     answer = json.loads(out)
