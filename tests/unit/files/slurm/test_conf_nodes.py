@@ -34,7 +34,7 @@ def read(folder: Path, text: str = CONF) -> Inventory:
 
 def test_a_slurm_conf_gives_its_nodes_its_partitions_and_the_name_of_the_cluster(tmp_path: Path):
     found = read(tmp_path)
-    assert (found.name, found.format) == ("alpha", "a slurm.conf: nodes as configured")
+    assert (found.name, found.format) == ("alpha", "`slurm.conf`, nodes as configured")
     nodes = {node.name: node for node in found.nodes}
     assert len(nodes) == 11
     first = nodes["hx01"]
@@ -82,11 +82,11 @@ def test_a_slurm_conf_without_nodes_says_what_to_import_instead(tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "format", "name"),
     [
-        ("NodeName=a CPUTot=8 Gres=gpu:1\n", "the text of `scontrol show nodes`", "slurm"),
-        ('{"nodes": [{"name": "a"}]}', "the JSON of `scontrol show nodes`", "slurm"),
+        ("NodeName=a CPUTot=8 Gres=gpu:1\n", "`scontrol show nodes` output", "slurm"),
+        ('{"nodes": [{"name": "a"}]}', "`scontrol show nodes --json` output", "slurm"),
         (
             '{"nodes": [{"name": "a"}], "meta": {"slurm": {"cluster": "beta"}}}',
-            "the JSON of `scontrol show nodes`",
+            "`scontrol show nodes --json` output",
             "beta",
         ),
     ],

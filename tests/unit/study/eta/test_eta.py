@@ -140,7 +140,7 @@ def test_an_answer_lies_ahead_and_says_what_it_rests_on():
     assert by_state is not None
     for answer in (by_book, by_state):
         assert asking.asked_ms <= answer.p50_ms <= answer.p90_ms
-    assert "started by P50 and" in by_book.basis
+    assert "started by their P50 and" in by_book.basis
     assert by_book.calibrated
     assert "uncalibrated" in by_state.basis
     assert not by_state.calibrated
