@@ -8,13 +8,13 @@ from cyclopts import App, Parameter, validators
 from msgspec.structs import replace
 
 from tenfold.cli.arguments import Facts, Json
-from tenfold.cli.options import options_from
+from tenfold.cli.options import Option, options_from
 from tenfold.cli.output import print_json, prompt, show, table
 from tenfold.cli.screen import Text
 from tenfold.compose.fleet import OpenFleet, load_facts, open_fleet
 from tenfold.model.errors import InputError
 from tenfold.study.advise.advise import Advice, AdviseQuestion, advise, answers_to
-from tenfold.study.advise.answers import Bandwidth, BoundBy, ModelSize
+from tenfold.study.advise.answers import BoundBy, ModelSize
 from tenfold.study.ceiling.upgrade import ASSUMED_PRICE, FabricPrice
 from tenfold.study.plan.train import model_shape
 
@@ -24,13 +24,15 @@ app = App(
     default_parameter=Parameter(show_default=False),
 )
 POSITIVE = validators.Number(gt=0, lte=1e9)
+BANDWIDTHS = {"wan": "thin", "ordinary": "ordinary", "fast": "fast"}
+"""The answer, as JSON has it, for each choice."""
 PROMPTS = {
     "bound_by": ("What is the bottleneck?", get_args(BoundBy)),
     "real_time": ("Do users wait for each answer?", ("yes", "no")),
     "model_size": ("What does the model need: one GPU, one node, or more?", get_args(ModelSize)),
     "bandwidth": (
         "Network between the GPUs: a slow link between sites, ordinary, or a fast fabric?",
-        get_args(Bandwidth),
+        tuple(BANDWIDTHS),
     ),
 }
 
@@ -40,7 +42,7 @@ QUESTIONS = {
     "model_size": "model size",
     "bandwidth": "network",
 }
-BANDWIDTHS = {"thin": "slow (between sites)"}
+SHOWN = {"thin": "slow (between sites)"}
 TRIGGERS = {
     "model-over-node": "model size",
     "dataset-over-local-storage": "dataset size",
@@ -57,8 +59,24 @@ FabricShare = Annotated[
 ]
 
 
+def _bandwidth(text: str, option: str) -> str:
+    """Return the answer for a choice; `thin` is a former name of `wan`."""
+    word = text.strip().lower()
+    if word not in (*BANDWIDTHS, "thin"):
+        raise InputError(
+            "wrong-value",
+            f"`{option}` must be one of {', '.join(BANDWIDTHS)}, got `{text}`",
+            "see `tenfold advise --help`",
+            field=option,
+        )
+    return BANDWIDTHS.get(word, word)
+
+
 @app.default
-@options_from(AdviseQuestion)
+@options_from(
+    AdviseQuestion,
+    {"bandwidth": Option(name="--bandwidth", typed=str | None, read=_bandwidth)},
+)
 def advise_command(
     question: AdviseQuestion,
     *,
@@ -109,7 +127,7 @@ def ask_at_prompt(name: str) -> str | bool:
             )
         word = line.strip().lower()
         if word in choices:
-            return word == "yes" if name == "real_time" else word
+            return word == "yes" if name == "real_time" else BANDWIDTHS.get(word, word)
 
 
 def show_advice(advice: Advice) -> None:
@@ -145,7 +163,7 @@ def _answers(advice: Advice) -> list[list[str]]:
     rows: list[list[str]] = []
     for name in PROMPTS:
         value: str | bool | None = getattr(answers, name)
-        text = BANDWIDTHS.get(value, value) if isinstance(value, str) else words[value]
+        text = SHOWN.get(value, value) if isinstance(value, str) else words[value]
         derived = "workload" if name == "real_time" else "fleet"
         origin = derived if name in answers.worked_out else "option" if value is not None else ""
         rows.append([QUESTIONS[name], text, origin])

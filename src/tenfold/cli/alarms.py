@@ -78,6 +78,8 @@ class ThresholdOptions:
 
 
 DEFAULT_THRESHOLDS = ThresholdOptions()
+PARTS = frozenset({"idle_share", "goodput_least", "nodes_down_share"})
+"""Thresholds that are a part of a whole; a team may use more than its quota."""
 
 
 @app.command(name="rules")
@@ -101,12 +103,14 @@ def rules_command(
     """
     given = {one.name: getattr(limits, one.name) for one in fields(limits)}
     for name, value in given.items():
-        if not 0 <= value < float("inf"):
+        option, is_part = f"--{name.replace('_', '-')}", name in PARTS
+        if not 0 <= value < float("inf") or (is_part and value > 1):
+            bounds = "from 0 to 1" if is_part else "at least 0"
             raise InputError(
                 "wrong-value",
-                f"`--{name.replace('_', '-')}` must be at least 0, got {value:g}",
-                "use a larger number",
-                field=f"--{name.replace('_', '-')}",
+                f"`{option}` must be {bounds}, got {value:,g}",
+                "write 20% as 0.2" if is_part else "use a larger number",
+                field=option,
             )
     if limits.budget_days < 1:
         raise InputError(

@@ -15,26 +15,32 @@ def parse_duration(text: str, option: str) -> float:
     """Return a duration such as `30d` in seconds."""
     match = _DURATION.match(text.strip().lower())
     if match is None or not _is_number(match[1]):
+        is_zero = match is not None and not match[1].strip("0.")
         raise InputError(
             "bad-duration",
-            f"`{option}`: `{text}` is not a duration",
+            f"`{option}` must be {'longer than 0 s' if is_zero else 'a duration'}, got `{text}`",
             "write a number and a unit, such as 90m, 12h, 30d or 6w",
             field=option,
         )
     return float(match[1]) * _SECONDS[match[2]]
 
 
-def parse_number(text: str, option: str) -> float:
+def parse_number(text: str, option: str, hint: str = "write it as 1e12, 15T or 2M") -> float:
     """Return a number such as `1e12`, `15T` or `2M`."""
     match = _NUMBER.match(text.strip().lower().replace(",", "").replace("_", "").lstrip("$"))
     if match is None or not _is_number(match[1]):
         raise InputError(
             "bad-number",
-            f"`{option}`: `{text}` is not a positive number",
-            "write it as 1e12, 15T or 2M",
+            f"`{option}` must be a positive number, got `{text}`",
+            hint,
             field=option,
         )
     return float(match[1]) * _SCALES[match[2]]
+
+
+def parse_dollars(text: str, option: str) -> float:
+    """Return an amount such as `35000`, `35k` or `$2M`."""
+    return parse_number(text, option, "write dollars, such as 35000 or 35k")
 
 
 def _is_number(text: str) -> bool:

@@ -105,7 +105,7 @@ def _wrong_type(error: CoercionError, see: str) -> tuple[str, str]:
     if choices:
         message = f"`{name}` must be one of {', '.join(choices)}, got `{token.value}`"
         return message, _did_you_mean(token.value, choices, see)
-    kind = KINDS.get(error.target_type or str, "another type")
+    kind = KINDS.get(error.target_type or str, "a valid value")
     return f"`{name}` must be {kind}, got `{token.value}`", see
 
 

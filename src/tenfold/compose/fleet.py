@@ -71,6 +71,13 @@ def check_fleet(path: Path, facts: Path | None = None) -> FleetCheck:
     return FleetCheck(file=str(path), faults=(), warnings=tuple(warnings))
 
 
+def choose_accelerator(fleet: FleetSpec) -> str:
+    """Return the hint for an accelerator that a fleet does not have."""
+    names = dict.fromkeys(pool.accelerator for pool in fleet.pools if pool.gpus)
+    known = ", ".join(name for name in names if name)
+    return f"choose an accelerator in the fleet: {known}" if known else "add a pool with GPUs"
+
+
 def accelerator_names(names: Iterable[str | None]) -> Mapping[str, str]:
     """Return the accelerator names of a fleet by their spelling."""
     return {spelling(name): name for name in dict.fromkeys(names) if name}

@@ -78,7 +78,7 @@ def baselines_of(workload: str, store: Path) -> tuple[Baseline, ...]:
         names = ", ".join(f"`{name}`" for name in sorted(known.workloads)) or "none"
         raise InputError(
             "no-baseline",
-            f"`{store}` has no baseline of `{workload}`",
+            f"`{store}` has no baseline for `{workload}`",
             f"record one with `tenfold baseline record`; known workloads: {names}",
             file=str(store),
         )
@@ -108,7 +108,7 @@ def _pick(workload: str, store: Path, reading: Reading, against: int | None) -> 
             return alike[-1]
         raise InputError(
             "not-comparable",
-            f"`{workload}` has no baseline of {kind}, only of "
+            f"`{workload}` has no baseline for {kind}, only for "
             f"{', '.join(dict.fromkeys(kind_of(one.measured) for one in found))}",
             "check a file of that kind, or record this one first",
             file=str(store),
@@ -125,7 +125,7 @@ def _pick(workload: str, store: Path, reading: Reading, against: int | None) -> 
     if kind_of(named.measured) != kind:
         raise InputError(
             "not-comparable",
-            f"baseline {against} of `{workload}` contains {kind_of(named.measured)}, "
+            f"baseline {against} for `{workload}` contains {kind_of(named.measured)}, "
             f"but this file contains {kind}",
             "choose a baseline of the same kind",
             file=str(store),

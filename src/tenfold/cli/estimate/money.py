@@ -8,7 +8,7 @@ from cyclopts import Parameter, validators
 from tenfold.cli.arguments import Facts, Json
 from tenfold.cli.options import options_from
 from tenfold.cli.output import print_json, show, table
-from tenfold.cli.quantities import parse_number
+from tenfold.cli.quantities import parse_dollars
 from tenfold.cli.screen import Text
 from tenfold.model.errors import InputError
 from tenfold.report.figures import share
@@ -65,7 +65,7 @@ def _line(text: str) -> tuple[str, float]:
             "write a name, `=` and dollars: `--line gpus=35000`",
             field="--line",
         )
-    return name.strip(), parse_number(amount, "--line")
+    return name.strip(), parse_dollars(amount, "--line")
 
 
 def show_month(answer: MonthAnswer) -> None:

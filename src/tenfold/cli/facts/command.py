@@ -101,7 +101,7 @@ def _find(name: str, kind: str | None, facts: Path | None) -> Fact:
     ]
     raise InputError(
         "unknown-fact",
-        f"unknown fact `{name}`",
+        f"no entry named `{name}`",
         near[0] if near else "`tenfold facts list` lists the kinds",
     )
 

@@ -31,7 +31,8 @@ def prices_command(
 ) -> None:
     """Compute the median price of a GPU-hour by provider and accelerator.
 
-    Placeholder prices are dropped; how many each filter dropped is printed to standard error.
+    Placeholder prices are dropped; the number dropped by each filter is printed to standard
+    error.
     """
     fact_table = load_facts().accelerators
     facts, notes = read_price_catalogue(

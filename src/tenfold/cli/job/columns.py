@@ -14,6 +14,8 @@ NODES_MOST = 48
 """Characters of a node list in a table; a longer list is counted."""
 
 _DIGITS = re.compile(r"([0-9]+)")
+_FORMER = {"sentence": "message"}
+"""Names that scripts may still use."""
 
 
 class Column(Struct, frozen=True):
@@ -27,11 +29,14 @@ class Column(Struct, frozen=True):
 def columns_of(text: str) -> list[Column]:
     """Return the columns that `--format` names, in order."""
     names = [name.strip().lower() for name in text.split(",") if name.strip()]
+    names = [_FORMER.get(name, name) for name in names]
     unknown = [name for name in names if name not in COLUMNS]
     if unknown or not names:
         raise InputError(
             "unknown-column",
-            f"`{unknown[0]}` is not a column" if unknown else "--format names no column",
+            f"`{unknown[0]}` is not a column"
+            if unknown
+            else "`--format` needs at least one column",
             f"columns: {', '.join(COLUMNS)}",
             field="--format",
         )
@@ -164,7 +169,7 @@ COLUMNS: dict[str, Column] = {
     "nodes": Column("nodes", lambda job, _: node_list(nodes_of(job))),
     "node_count": Column(">node count", lambda job, _: str(len(nodes_of(job)) or "")),
     "reason": Column("reason", lambda job, _: short_reason(job)),
-    "sentence": Column("message", lambda job, _: job.reason.sentence),
+    "message": Column("message", lambda job, _: job.reason.sentence),
     "submitted": Column("submitted", lambda job, _: second_of(job.submitted_at or None)),
     "started": Column("started", _started),
     "ended": Column("ended", _ended),

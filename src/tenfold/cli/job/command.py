@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from tenfold.cli.arguments import Json
+from tenfold.cli.arguments import AT_LEAST_ONE, NOT_NEGATIVE, Json
 from tenfold.cli.output import print_note
 from tenfold.model.errors import InputError, Unreachable
 
@@ -90,8 +90,8 @@ def submit_command(
     recorded run with --bundle. The output shows where the job would start, or why it would wait
     and for how long. Exits with status 1 if the job could never start.
 
-    A job that can never start on this fleet is rejected with what would fit; --allow-pending
-    submits it anyway.
+    A job that can never start on this fleet is rejected, and the error shows what would fit;
+    --allow-pending submits it anyway.
 
     With --wait or --follow, the exit status is the job's exit code, 128 plus the signal number if
     a signal ended the job, or 1 for other failures and for failed arrays.
@@ -153,14 +153,18 @@ def list_command(
     idle: Annotated[bool, Parameter(negative="", help="Only jobs whose GPUs are idle")] = False,
     limit: Annotated[
         int,
-        Parameter(name=("--limit", "-n"), help="Maximum number of jobs to list (default: 100)"),
+        Parameter(
+            name=("--limit", "-n"),
+            help="Maximum number of jobs to list (default: 100)",
+            validator=AT_LEAST_ONE,
+        ),
     ] = 100,
     columns: Annotated[
         str | None,
         Parameter(
             name=("--format", "-o"),
             help="Columns, separated by commas: job, name, team, user, state, gpus, age, elapsed,"
-            " attempts, nodes, node_count, reason, sentence, submitted, started, ended, exit_code,"
+            " attempts, nodes, node_count, reason, message, submitted, started, ended, exit_code,"
             " eta",
         ),
     ] = None,
@@ -209,7 +213,11 @@ def show_command(
         bool, Parameter(negative="", help="Also forecast the start time (takes a few seconds)")
     ] = False,
     attempts: Annotated[
-        int, Parameter(help="Maximum number of attempts to show, latest first (default: 20)")
+        int,
+        Parameter(
+            help="Maximum number of attempts to show, latest first (default: 20)",
+            validator=AT_LEAST_ONE,
+        ),
     ] = 20,
     as_json: Json = False,
 ) -> None:
@@ -228,14 +236,24 @@ def logs_command(
         Parameter(name=("--follow", "-f"), negative="", help="Keep streaming until the job ends"),
     ] = False,
     member: Annotated[
-        int, Parameter(help="Index of the process whose log to print (default: 0)")
+        int,
+        Parameter(
+            help="Index of the process whose log to print (default: 0)", validator=NOT_NEGATIVE
+        ),
     ] = 0,
     attempt: Annotated[int | None, Parameter(help="Attempt to read (default: the latest)")] = None,
     lines: Annotated[
         int | None,
-        Parameter(name=("--lines", "-n"), help="Print only this many lines from the end"),
+        Parameter(
+            name=("--lines", "-n"),
+            help="Print only this many lines from the end",
+            validator=NOT_NEGATIVE,
+        ),
     ] = None,
-    tail: Annotated[int | None, Parameter(help="Print only this many bytes from the end")] = None,
+    tail: Annotated[
+        int | None,
+        Parameter(help="Print only this many bytes from the end", validator=NOT_NEGATIVE),
+    ] = None,
     raw: Annotated[
         bool,
         Parameter(negative="", help="Do not escape control characters when printing to a terminal"),
@@ -264,7 +282,7 @@ def cancel_command(
     """
     if not jobs:
         raise InputError(
-            "no-job", "no job given", "name one or more jobs; `tenfold job list` lists them"
+            "no-job", "no job given", "pass one or more jobs; `tenfold job list` lists them"
         )
     from tenfold.cli.job import live as job_live  # noqa: PLC0415
 

@@ -44,7 +44,12 @@ def submit(file: Path, options: SubmitOptions) -> None:
             "`--follow` and `--json` cannot be used together: both write to standard output",
             "submit with `--json`, then run `tenfold job logs ID --follow`",
         )
-    find_endpoint()
+    try:
+        find_endpoint()
+    except Unreachable:
+        # Errors in the file are reported first: they can be fixed without a control plane.
+        read_submission(file)
+        raise
     values = read_submission(file)
     if options.follow and "array" in values:
         raise InputError(
@@ -143,12 +148,15 @@ def logs(
     if tail is not None and lines is not None:
         raise InputError(
             "two-questions",
-            "--tail and --lines cannot be used together: one counts bytes, the other lines",
+            "`--tail` and `--lines` cannot be used together: one counts bytes, the other lines",
             "use one of them",
         )
     if lines is not None and lines < 0:
         raise InputError(
-            "wrong-value", f"--lines is {lines}", "it must be 0 or more", field="--lines"
+            "wrong-value",
+            f"`--lines` must be at least 0, got {lines}",
+            "use a larger number",
+            field="--lines",
         )
     with Client() as client:
         if follow:

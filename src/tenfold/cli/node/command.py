@@ -111,7 +111,7 @@ def _mark(nodes: Sequence[str], verb: NodeVerb, as_json: bool, cause: str = "") 
 def _names(texts: Sequence[str]) -> list[str]:
     if not texts:
         raise InputError(
-            "no-node", "no node given", "name one or more nodes; `tenfold node list` lists them"
+            "no-node", "no node given", "pass one or more nodes; `tenfold node list` lists them"
         )
     try:
         return list(dict.fromkeys(name for text in texts for name in hostlist.expand(text)))

@@ -18,7 +18,7 @@ from tenfold.cli.plan.sensitivity import (
     sensitivity_section,
     show_sensitivity,
 )
-from tenfold.cli.quantities import parse_duration, parse_number
+from tenfold.cli.quantities import parse_dollars, parse_duration, parse_number
 from tenfold.clock import Stopwatch
 from tenfold.compose.fleet import load_facts
 from tenfold.files.core.json_lines import read_json_lines
@@ -43,7 +43,7 @@ Sensitivity = Annotated[
     bool,
     Parameter(
         negative="",
-        help="Also show which input needs the smallest increase to change the plan (slow)",
+        help="Also show which input the plan is most sensitive to (slow)",
     ),
 ]
 AT_LEAST_ONE = validators.Number(gte=1)
@@ -56,7 +56,7 @@ POSITIVE = validators.Number(gt=0, lte=1e9)
     {
         "tokens": Option(name="--tokens", typed=str | None, read=parse_number),
         "deadline_s": Option(name="--deadline", typed=str | None, read=parse_duration),
-        "budget_usd": Option(name="--budget", typed=str | None, read=parse_number),
+        "budget_usd": Option(name="--budget", typed=str | None, read=parse_dollars),
     },
 )
 def train(

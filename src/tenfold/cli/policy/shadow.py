@@ -29,7 +29,7 @@ def shadow_command(
     if not 0 <= last <= LATEST_MOST:
         raise InputError(
             "bad-number",
-            f"--last is {last}",
+            f"`--last` must be from 0 to {LATEST_MOST:,}, got {last:,}",
             f"use a number from 0 to {LATEST_MOST:,}",
             field="--last",
         )

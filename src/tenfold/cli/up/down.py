@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from tenfold.cli.arguments import Json
+from tenfold.cli.arguments import NOT_NEGATIVE, Json
 from tenfold.cli.output import print_json, show
 from tenfold.cli.up.state_dir import StateDirOption, lock_holder, stopped_text
 from tenfold.client.client import Client
@@ -32,7 +32,10 @@ def down_command(
     *,
     state_dir: StateDirOption = None,
     timeout: Annotated[
-        float, Parameter(help="Seconds to wait until it has stopped (default: 60)")
+        float,
+        Parameter(
+            help="Seconds to wait until it has stopped (default: 60)", validator=NOT_NEGATIVE
+        ),
     ] = WAIT_S,
     as_json: Json = False,
 ) -> None:
@@ -48,7 +51,7 @@ def down_command(
         raise Unreachable(
             "no-control-plane",
             f"no control plane is running in `{folder}`",
-            "if it was started with --state-dir, name the same directory here",
+            "if it was started with `--state-dir`, pass the same directory here",
         )
     if pid == 0:
         raise Refused(

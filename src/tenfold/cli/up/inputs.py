@@ -120,7 +120,7 @@ def _copies(this: InventoryNode, number: int) -> tuple[Node, ...]:
     if not 1 <= number <= VIRTUAL_MAX:
         raise InputError(
             "bad-number",
-            f"`--virtual-nodes` must be 1 to {VIRTUAL_MAX:,}, got {number}",
+            f"`--virtual-nodes` must be from 1 to {VIRTUAL_MAX:,}, got {number:,}",
             "use a number in this range",
             field="--virtual-nodes",
         )

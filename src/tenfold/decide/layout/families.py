@@ -121,8 +121,10 @@ def least_memory(
     return float(np.asarray(peak).min())
 
 
-def _fixed(request: TrainRequest) -> tuple[str, ...]:
-    names = ("tp", "pp", "cp", "ep", "micro_batch", "shard")
+def _fixed(
+    request: TrainRequest,
+    names: tuple[str, ...] = ("tp", "pp", "cp", "ep", "micro_batch", "shard"),
+) -> tuple[str, ...]:
     given = [(name, getattr(request.job, name)) for name in names]
     return tuple(f"{name}={value}" for name, value in given if value is not None)
 
@@ -132,6 +134,11 @@ def _nothing_fits(timed: Timed) -> Reason:
     if timed.searched == 0:
         fields["sequences"], fields["tokens"] = timed.request.global_batch, timed.request.seq
         fields["fixed"] = _fixed(timed.request)
+        job = timed.request.job
+        needed = (job.tp or 1) * (job.pp or 1) * (job.cp or 1)
+        if needed > timed.gpus:
+            fields["fixed"] = _fixed(timed.request, ("tp", "pp", "cp"))
+            fields["needed"] = needed
         return Reason("no-whole-layout", fields)
     fields["least_bytes"] = float(timed.least_memory_bytes)
     fields["room_bytes"] = float(np.asarray(timed.target.part.memory_bytes))

@@ -1,6 +1,7 @@
 """Describe in words the type that a key expects and the value it has."""
 
 import re
+from collections.abc import Mapping
 
 from msgspec import inspect
 
@@ -32,6 +33,12 @@ _PATTERNS = {
     HOST_PREFIX: "a string without commas or brackets",
     FOLDER_NAME: "a name made of letters, digits, `.`, `_` and `-`",
     VARIABLE: "a name made of letters, digits and `_`",
+}
+_PLAIN: Mapping[type[inspect.Type], str] = {
+    inspect.BoolType: "true or false",
+    inspect.DateType: "a date such as 2026-11-15",
+    inspect.DateTimeType: "a timestamp such as 2026-11-15T12:00:00Z",
+    inspect.TimeType: "a time of day such as 22:00",
 }
 _CONTROL = re.compile(f"[{CONTROL}]")
 
@@ -76,8 +83,7 @@ def expectation(kind: inspect.Type, key: str) -> str:
     """Return what a key expects, worded to follow `expects`."""
     match kind:
         case inspect.UnionType():
-            inner = [one for one in kind.types if not isinstance(one, inspect.NoneType)]
-            return " or ".join(expectation(one, key) for one in inner)
+            return _union(kind, key)
         case inspect.IntType():
             return f"a whole number{_bounds(kind)}"
         case inspect.FloatType():
@@ -85,26 +91,38 @@ def expectation(kind: inspect.Type, key: str) -> str:
             return f"a number{f' of {unit}' if unit else ''}{_bounds(kind)}"
         case inspect.StrType():
             return _text(kind)
-        case inspect.BoolType():
-            return "true or false"
         case inspect.LiteralType():
-            return f"one of {', '.join(str(value) for value in kind.values)}"
-        case inspect.ListType() | inspect.VarTupleType():
+            # An empty string is a default that stands for no choice.
+            return f"one of {', '.join(str(value) for value in kind.values if value != '')}"
+        case inspect.ListType() | inspect.VarTupleType() | inspect.TupleType():
             return _list(kind)
         case inspect.DictType():
-            value = expectation(kind.value_type, "").removeprefix("a ")
-            return (
-                f"a table of names to {value}s"
-                if value.isalpha()
-                else f"a table, each value a {value}"
-            )
+            return _table(kind)
         case inspect.StructType():
             return f"a table with the keys {', '.join(field.encode_name for field in kind.fields)}"
         case _:
-            return "a value of another type"
+            return _PLAIN.get(type(kind), "a valid value")
 
 
-def _list(kind: inspect.ListType | inspect.VarTupleType) -> str:
+def _union(kind: inspect.UnionType, key: str) -> str:
+    inner = [one for one in kind.types if not isinstance(one, inspect.NoneType)]
+    numbers = [one for one in inner if isinstance(one, inspect.FloatType)]
+    if numbers and {type(one) for one in inner} == {inspect.StrType, inspect.FloatType}:
+        # Text with a unit, or seconds.
+        return f"a duration such as 90m, or a number of seconds{_bounds(numbers[0])}"
+    return " or ".join(expectation(one, key) for one in inner)
+
+
+def _table(kind: inspect.DictType) -> str:
+    value = expectation(kind.value_type, "")
+    word = value.removeprefix("a ")
+    return f"a table of names to {word}s" if word.isalpha() else f"a table, each value {value}"
+
+
+def _list(kind: inspect.ListType | inspect.VarTupleType | inspect.TupleType) -> str:
+    if isinstance(kind, inspect.TupleType):
+        items = "; ".join(expectation(one, "") for one in kind.item_types)
+        return f"a list of {len(kind.item_types)} items: {items}"
     item = expectation(kind.item_type, "")
     if kind.max_length is None or kind.min_length is not None:
         return f"a list, each item {item}"

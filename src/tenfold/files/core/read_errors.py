@@ -11,7 +11,7 @@ def read_error(file: str, error: OSError) -> InputError:
         return InputError("no-such-file", f"no such file: `{file}`", "check the path", file=file)
     if isinstance(error, IsADirectoryError):
         return InputError(
-            "is-a-directory", f"`{file}` is a directory", "name a file in it", file=file
+            "is-a-directory", f"`{file}` is a directory", "pass a file in it", file=file
         )
     if isinstance(error, PermissionError):
         return InputError(

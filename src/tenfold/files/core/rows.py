@@ -84,22 +84,21 @@ def read_row(row_type: type[R], value: object, path: Path, findings: list[Findin
     return msgspec.convert(valid, row_type)
 
 
-def wrong_value(path: Path, expected: str, value: object) -> Finding:
+def wrong_value(path: Path, expected: str, value: object, hint: str = "") -> Finding:
     """Return the finding for a value of the wrong type or out of range."""
     where = next((part for part in reversed(path) if isinstance(part, str)), "this")
     number = next((f" {part + 1}" for part in path[-1:] if isinstance(part, int)), "")
     unit = unit_of(where)
-    if len(path) > 3 and isinstance(path[-1], str) and isinstance(path[-2], str):
+    if len(path) > 1 and isinstance(path[-1], str) and isinstance(path[-2], str):
         where = f"{path[-2]}.{path[-1]}"
     if has_control(value):
         expected = f"{expected}, without control characters"
-    hint = f"write {expected}"
     if isinstance(value, str) and unit:
-        hint = f"write a plain number in {unit}"
+        hint = hint or f"write a plain number in {unit}"
     return Finding(
         code="wrong-value",
         message=f"`{where}`{number} expects {expected}, got {describe_value(value)}",
-        hint=hint,
+        hint=hint or f"write {expected}",
         path=path,
     )
 

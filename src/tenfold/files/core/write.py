@@ -28,7 +28,7 @@ def open_new_file(
         raise InputError(
             "is-a-directory",
             f"`{path}` is a directory",
-            "name a file in it",
+            "pass the name of a file in it",
             file=str(path),
         )
     if path.exists() and not force:

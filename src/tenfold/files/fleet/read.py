@@ -41,9 +41,9 @@ def read_fleet(
     """Read a fleet file and collect all errors in it."""
     document = read_document(path)
     findings: list[Finding] = []
-    if "pool" not in document.values and FACT_TABLES & document.values.keys():
-        findings.append(_facts_file(document.values))
-        return _reading(document, None, findings)
+    other = _other_file(document.values)
+    if other is not None:
+        return _reading(document, None, [other])
     rows = _read_tables(document.values, findings)
     check_references(rows, document.values, catalogue, findings, unknown_accelerators)
     spec = None if findings else build(rows, _name_of(path), catalogue, findings)
@@ -59,8 +59,20 @@ def _reading(
     return replace(reading, findings=tuple(located))
 
 
-def _facts_file(values: Table) -> Finding:
-    kind = next(key for key in values if key in FACT_TABLES)
+def _other_file(values: Table) -> Finding | None:
+    """Return the finding for a job file or a file with facts, which have no pools."""
+    if "pool" in values:
+        return None
+    if "command" in values:
+        return Finding(
+            code="job-file",
+            message="this looks like a job file (`command`), not a fleet",
+            hint="check it with `tenfold job submit --dry-run`",
+            path=("command",),
+        )
+    kind = next((key for key in values if key in FACT_TABLES), None)
+    if kind is None or not isinstance(values[kind], list | dict):
+        return None
     return Finding(
         code="facts-file",
         message=f"this file contains facts (`{kind}`), not a fleet",

@@ -164,9 +164,14 @@ def _table_faults(row: JobFile, given: Collection[str]) -> Iterator[Finding]:
 
 def _elastic_faults(row: JobSpec, elastic: Elastic) -> Iterator[Finding]:
     nodes, each = _split(row)
-    if nodes is not None and not elastic.min <= nodes <= elastic.max:
-        message = f"`elastic` is {elastic.min} to {elastic.max} nodes, but `nodes` is {nodes}"
-        yield _wrong("elastic", message, "set `nodes` within the range")
+    if elastic.min > elastic.max:
+        message = f"`elastic`: `min` ({elastic.min:,}) is greater than `max` ({elastic.max:,})"
+        yield _wrong("elastic", message, "set `min` to at most `max`")
+    elif nodes is not None and not elastic.min <= nodes <= elastic.max:
+        message = (
+            f"`nodes` must be from {elastic.min:,} to {elastic.max:,} (`elastic`), got {nodes:,}"
+        )
+        yield _wrong("elastic", message, "set `nodes` within the range, or change `elastic`")
     if not each or each % 1:
         message = "an elastic job needs whole GPUs on each node"
         yield _wrong("elastic", message, "set `gpus_per_node`")

@@ -292,10 +292,12 @@ def _span_faults(span: str | float | None, path: tuple[str, ...]) -> Iterator[Fi
         return
     seconds = _seconds(span)
     if seconds is None:
-        message = f"`{path[-1]}` is `{span}`, which is not a duration"
+        yield wrong_value(path, "a duration", span, hint=_DURATION_HINT)
+    elif not seconds:
+        message = f"`{'.'.join(path)}` must be longer than 0 s, got `{span}`"
         yield Finding(code="wrong-value", message=message, hint=_DURATION_HINT, path=path)
     elif seconds > DURATION_S_MAX:
-        message = f"`{path[-1]}` is `{span}`, longer than {DURATION_S_MAX:,.0f} seconds"
+        message = f"`{'.'.join(path)}` must be at most {DURATION_S_MAX:,.0f} seconds, got `{span}`"
         yield Finding(code="wrong-value", message=message, hint="use a shorter time", path=path)
 
 
@@ -321,8 +323,8 @@ def _seconds(text: str) -> float | None:
     """Return the seconds of `90m` or a Slurm time; None if it is neither."""
     match = _SPAN.match(text.strip().lower())
     if match is not None:
-        return float(match[1]) * _UNITS_S[match[2]] or None
+        return float(match[1]) * _UNITS_S[match[2]]
     try:
-        return slurm_seconds(text) or None
+        return slurm_seconds(text)
     except ValueError:
         return None

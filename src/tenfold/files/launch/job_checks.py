@@ -74,7 +74,7 @@ def _check_amounts(job: LaunchJob) -> None:
         if amount is not None and amount < 1:
             raise InputError(
                 "bad-amount",
-                f"`{field}` is {amount}, but must be at least 1",
+                f"`{field}` must be at least 1, got {amount}",
                 f"raise `{field}`",
                 field=field,
             )

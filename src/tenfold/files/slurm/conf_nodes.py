@@ -50,7 +50,7 @@ def read_conf_nodes(path: Path) -> tuple[str, list[Table]]:
         raise InputError(
             "not-slurm-nodes",
             f"`{path}` is a slurm.conf without `NodeName` lines",
-            "import the output of `scontrol show nodes --json` instead: nodes may be dynamic",
+            "the nodes may be dynamic; import the output of `scontrol show nodes --json` instead",
             file=str(path),
         )
     return cluster, list(nodes.values())

@@ -40,14 +40,17 @@ def refuse(table: Table, columns: JobColumns, ids: Sequence[str], *, fill: bool)
 def shape_problem(gpus_milli: int, per_node_milli: int | None) -> tuple[str, str] | None:
     """Return the column and the problem if a request for GPUs is invalid."""
     if gpus_milli < 0:
-        return "gpus", f"`gpus` is {_shown(gpus_milli)}, but must not be negative"
+        return "gpus", f"`gpus` must not be negative, got {_shown(gpus_milli)}"
     if gpus_milli > WHOLE and gpus_milli % WHOLE:
         many = f"`gpus` is {_shown(gpus_milli)}: use a fraction below 1 or a whole number"
         return "gpus", many
     if per_node_milli is None or gpus_milli <= WHOLE:
         return None
     if per_node_milli < WHOLE or per_node_milli % WHOLE:
-        return "gpus_per_node", f"`gpus_per_node` is {_shown(per_node_milli)}, not a whole number"
+        return (
+            "gpus_per_node",
+            f"`gpus_per_node` must be a whole number, got {_shown(per_node_milli)}",
+        )
     if gpus_milli > per_node_milli and gpus_milli % per_node_milli:
         per_node = _shown(per_node_milli)
         many = f"`gpus` is {_shown(gpus_milli)}, not a multiple of `gpus_per_node` ({per_node})"

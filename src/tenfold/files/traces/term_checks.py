@@ -76,7 +76,7 @@ class TermChecks:
         columns = self._columns
         every, busy = cell(columns.checkpoint_every_ms, row), cell(columns.busy_ms, row)
         if every is not None and every <= 0:
-            shown = f"`checkpoint_every_s` is {_shown(every)}, but must be positive"
+            shown = f"`checkpoint_every_s` must be positive, got {_shown(every)}"
             yield (
                 "checkpoint_every_s",
                 "wrong-value",
@@ -84,7 +84,7 @@ class TermChecks:
                 "leave it empty to save a checkpoint only before a stop",
             )
         if busy is not None and busy < 0:
-            shown = f"`busy_s` is {_shown(busy)}, but must not be negative"
+            shown = f"`busy_s` must not be negative, got {_shown(busy)}"
             yield (
                 "busy_s",
                 "wrong-value",
@@ -103,7 +103,7 @@ class TermChecks:
             return
         for name, value in (("least_gpus", least), ("most_gpus", most)):
             if value is not None and (value < WHOLE or value % WHOLE):
-                shown = f"`{name}` is {_shown(value)}, not a whole number of GPUs"
+                shown = f"`{name}` must be a whole number of GPUs, got {_shown(value)}"
                 yield name, "wrong-value", shown, hint
             elif value is not None and per_node_milli and value % per_node_milli:
                 per_node = _shown(per_node_milli)
@@ -124,7 +124,7 @@ class TermChecks:
         count = cell(self._columns.array_milli, row)
         most = cell(self._columns.array_most_milli, row)
         if most is not None and (most < 0 or most % WHOLE):
-            shown = f"`array_most` is {_shown(most)}, not a whole number of members"
+            shown = f"`array_most` must be a whole number of members, got {_shown(most)}"
             yield (
                 "array_most",
                 "wrong-value",
@@ -134,7 +134,7 @@ class TermChecks:
         if count is None:
             return
         if count < WHOLE or count % WHOLE or count > ARRAY_MAX * WHOLE:
-            shown = f"`array` is {_shown(count)}, not a number from 1 to {ARRAY_MAX:,}"
+            shown = f"`array` must be from 1 to {ARRAY_MAX:,}, got {_shown(count)}"
             yield "array", "wrong-value", shown, "leave it empty if the job is not an array"
             return
         job_id = self._ids[row]

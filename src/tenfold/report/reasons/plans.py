@@ -55,8 +55,9 @@ PLANS = {
         "evenly across {ranks:#rank}"
     ),
     "no-whole-layout": Template(
-        "no layout splits {model:word} evenly across {gpus:#GPU} with {sequences:,} sequences of "
-        "{tokens:,} tokens per step[ and {fixed?:words}]"
+        "[a layout with {fixed:words} needs at least {needed:#GPU}, more than the {gpus:,} "
+        "available|no layout splits {model:word} evenly across {gpus:#GPU} with {sequences:,} "
+        "sequences of {tokens:,} tokens per step[ and {fixed?:words}]]"
     ),
     "memory-exceeded": Template(
         f"{{model:word}} does not fit on [{{gpus:#GPU}}: {OF_MEMORY}|{{gpus:#GPU}} or fewer]"

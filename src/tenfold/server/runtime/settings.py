@@ -111,7 +111,7 @@ def check(settings: Settings) -> None:
     if not 0 < span.first <= span.last <= MOST:
         raise InputError(
             "wrong-value",
-            f"--team-uids is {span.first} to {span.last}, which is not a valid UID range",
+            f"`--team-uids` must be a range of UIDs, got {span.first}-{span.last}",
             f"use a range like 2100000000-2100009999, within 1 to {MOST}",
             field="--team-uids",
         )

@@ -74,7 +74,7 @@ class AdviseQuestion(Struct, frozen=True, kw_only=True):
         Bandwidth | None,
         Meta(
             description="Network between the GPUs: a slow link between sites, an "
-            "ordinary network, or a fast fabric"
+            "ordinary network, or a fast fabric [choices: wan, ordinary, fast]"
         ),
     ] = None
 

@@ -37,7 +37,7 @@ def check_question(question: GrowQuestion) -> GrowQuestion:
         said = (
             "no growth factor given"
             if wrong is None
-            else f"growth factor {wrong:g} is out of range (1 to {FACTOR_MOST:,g})"
+            else f"a growth factor must be from 1 to {FACTOR_MOST:,g}, got {wrong:,g}"
         )
         raise InputError(
             "factor-out-of-range",

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from msgspec import Struct
 
-from tenfold.compose.fleet import OpenFleet
+from tenfold.compose.fleet import OpenFleet, choose_accelerator
 from tenfold.decide.layout.request import PlanningTarget, Power
 from tenfold.decide.layout.serve import ServeTarget
 from tenfold.model.errors import InputError
@@ -128,7 +128,7 @@ def _pools(fleet: OpenFleet, accelerator: str | None) -> list[Pool]:
         raise InputError(
             "no-accelerators",
             f"fleet `{fleet.spec.name}` has no {wanted or 'accelerators'}",
-            "choose an accelerator of the fleet",
+            choose_accelerator(fleet.spec),
         )
     return max(groups.values(), key=lambda pools: sum(pool.gpus for pool in pools))
 

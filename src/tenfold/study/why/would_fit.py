@@ -20,6 +20,7 @@ from tenfold.report.reasons.render import Reader, render
 from tenfold.study.why.never import FleetCheck, most_that, sized
 
 NAMES_MAX = 8
+_OPT_OUT = "or set `allow_pending = true` to keep the job pending until such nodes join"
 """Accelerators or tags listed in a hint."""
 _Kind = tuple[int, int, int, FreeNodeIndex]
 """GPUs, milli-CPUs and MiB of a kind of node, and its nodes."""
@@ -49,8 +50,8 @@ def not_divisible(check: FleetCheck, shape: Shape, given: Collection[str]) -> Fi
     most = sizes[0]
     got = -(-shape.gpus // most) * most
     message = (
-        f"`gpus` is {shape.gpus:,}, which does not fill whole nodes of {nodes} GPUs: "
-        f"it would hold {got:,}"
+        f"`gpus` is {shape.gpus:,}, not a multiple of the {nodes} GPUs per node: "
+        f"the job would occupy {got:,}"
     )
     below = shape.gpus // most * most
     whole = [n for n in (below, got) if n and check.fits(sized(shape, n, None))]
@@ -99,7 +100,7 @@ def _finding(
 def _with_opt_out(one: Finding, reason: Reason) -> Finding:
     if reason.code not in MAY_CHANGE or one.hint.endswith("?"):
         return one
-    return replace(one, hint=f"{one.hint}; `allow_pending = true` waits for such nodes to join")
+    return replace(one, hint=f"{one.hint}; {_OPT_OUT}")
 
 
 def _too_large(check: FleetCheck, shape: Shape, given: Collection[str]) -> tuple[str, str, str]:
@@ -197,7 +198,7 @@ def _tags(check: FleetCheck, submission: Submission, shape: Shape) -> tuple[str,
     fewer = _smaller(check, shape)
     if fewer:
         return key, fewer
-    listed = f"tags of this fleet: {_names(tags)}" if tags else "the nodes of this fleet have none"
+    listed = f"tags in this fleet: {_names(tags)}" if tags else "the nodes of this fleet have none"
     return key, listed if where.needs else f"avoid fewer tags; {listed}"
 
 
@@ -210,7 +211,7 @@ def _other_accelerators(check: FleetCheck, shape: Shape) -> str:
     near = near or get_close_matches(wanted, known, n=1, cutoff=0.6)
     if near:
         return f"did you mean {_names(near, ' or ')}?"
-    return f"accelerators of this fleet: {_names(known)}" if known else "no node has a GPU"
+    return f"accelerators in this fleet: {_names(known)}" if known else "no node has a GPU"
 
 
 def _kinds(check: FleetCheck, shape: Shape) -> list[_Kind]:

@@ -43,7 +43,9 @@ def _pod(row: NamedRow) -> TraceRow | None:
     count, share = row.number("num_gpu") or 0.0, row.number("gpu_milli") or WHOLE
     cpus, memory_mib = row.number("cpu_milli") or 0.0, row.number("memory_mib") or 0.0
     if count % 1:
-        row.fault("wrong-value", "num_gpu", f"`num_gpu` is {count:g}, not a whole number of GPUs")
+        row.fault(
+            "wrong-value", "num_gpu", f"`num_gpu` must be a whole number of GPUs, got {count:g}"
+        )
     if row.is_bad or created_s is None or deleted_s is None:
         return None
     return TraceRow(

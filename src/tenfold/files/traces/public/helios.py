@@ -43,7 +43,9 @@ def _row(row: NamedRow) -> TraceRow | None:
     nodes = row.number("node_num") or 1.0
     memory_gib = (row.number("mem_per_pod_GB") or 0.0) * nodes
     if gpus % 1:
-        row.fault("wrong-value", "gpu_num", f"`gpu_num` is {gpus:g}, not a whole number of GPUs")
+        row.fault(
+            "wrong-value", "gpu_num", f"`gpu_num` must be a whole number of GPUs, got {gpus:g}"
+        )
     if row.is_bad or submit_s is None or duration_s is None or not (gpus or cpus):
         return None
     return TraceRow(

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from tenfold.compose.fleet import OwnFacts, open_fleet
+from tenfold.compose.fleet import OwnFacts, choose_accelerator, open_fleet
 from tenfold.model.errors import InputError
 from tenfold.model.facts.catalogue import Catalogue
 from tenfold.model.fleet.spec import FleetSpec, Pool, Tier
@@ -130,7 +130,7 @@ def _pool(fleet: FleetSpec, question: CacheQuestion, catalogue: Catalogue) -> Po
         raise InputError(
             "no-accelerators",
             f"fleet `{fleet.name}` has no {wanted or 'accelerators'}",
-            "choose an accelerator of the fleet",
+            choose_accelerator(fleet),
         )
     return max(pools, key=lambda pool: pool.gpus)
 
