@@ -85,6 +85,28 @@ def test_bad_usage_ends_with_2(run, words: list[str]):
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("alarms rules --idle-share 2", "`--idle-share` must be from 0 to 1, got 2"),
+        ("alarms rules --wait-s -1", "`--wait-s` must be at least 0, got -1"),
+        ("job list --limit 0", "`--limit` must be at least 1, got `0`"),
+        ("job show j --attempts 0", "`--attempts` must be at least 1, got `0`"),
+        ("job logs j --lines -1", "`--lines` must be at least 0, got `-1`"),
+        ("job logs j --tail -1", "`--tail` must be at least 0, got `-1`"),
+        ("job logs j --member -1", "`--member` must be at least 0, got `-1`"),
+        ("down --timeout -1", "`--timeout` must be at least 0, got `-1`"),
+        ("estimate month --line gpus=lots", "`--line` must be a positive number, got `lots`"),
+        ("advise --bandwidth huge", "`--bandwidth` must be one of wan, ordinary, fast, got `huge`"),
+        ("facts show H1000", "no entry named `H1000`"),
+    ],
+)
+def test_a_value_out_of_range_is_named_with_its_bounds(run, words: str, message: str):
+    status, _, errors = run(*words.split())
+    assert status == 2
+    assert message in errors
+
+
 def test_a_paragraph_of_help_is_wrapped_once(run, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("COLUMNS", "80")
     text = run("fleet", "domains", "--help")[1]

@@ -16,7 +16,7 @@ from tenfold.client.endpoint import find_endpoint
 from tenfold.client.problems import FaultyRequest
 from tenfold.files.jobs.submission import faults_in_file, read_submission
 from tenfold.model.api.jobs import PAGE_MAX, Job, Submitted
-from tenfold.model.errors import InputError, TenfoldError, Unreachable
+from tenfold.model.errors import InputError, InvalidFile, TenfoldError, Unreachable
 
 EXIT_NO = 1
 ATTEMPTS_IN_HISTORY = 20
@@ -44,13 +44,7 @@ def submit(file: Path, options: SubmitOptions) -> None:
             "`--follow` and `--json` cannot be used together: both write to standard output",
             "submit with `--json`, then run `tenfold job logs ID --follow`",
         )
-    try:
-        find_endpoint()
-    except Unreachable:
-        # Errors in the file are reported first: they can be fixed without a control plane.
-        read_submission(file)
-        raise
-    values = read_submission(file)
+    values = _read_for_submit(file, as_json=options.as_json)
     if options.follow and "array" in values:
         raise InputError(
             "follow-array",
@@ -73,6 +67,21 @@ def submit(file: Path, options: SubmitOptions) -> None:
         except KeyboardInterrupt:
             _note_still_running(made.id)
             raise
+
+
+def _read_for_submit(file: Path, *, as_json: bool) -> dict[str, object]:
+    """Return a job file's values; without a control plane, its errors are reported too."""
+    try:
+        find_endpoint()
+    except Unreachable as unreachable:
+        try:
+            read_submission(file)
+        except InvalidFile:
+            if not as_json:
+                print_note(unreachable.message)
+            raise
+        raise
+    return read_submission(file)
 
 
 def dry_run(file: Path, seek: RemedySearch, *, as_json: bool, allow_pending: bool = False) -> None:

@@ -104,8 +104,9 @@ def _row_problems(columns: JobColumns, row: int, *, fill: bool) -> Iterator[Prob
     for name, cells in _amounts(columns).items():
         value = cells.values[row]
         if value is not None and value < 0:
-            shown = f"`{name}` is {_shown(value) if name.endswith('_s') else f'{value:g}'}"
-            yield name, "wrong-value", f"{shown}, but must not be negative", "fix or remove the row"
+            shown = _shown(value) if name.endswith("_s") else f"{value:g}"
+            text = f"`{name}` must not be negative, got {shown}"
+            yield name, "wrong-value", text, "fix or remove the row"
         required = name in ("submit_s", "duration_s") and not fill
         if value is None and required and row not in cells.bad:
             yield name, "wrong-value", f"`{name}` is empty", "remove jobs that never ran"

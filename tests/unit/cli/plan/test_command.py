@@ -136,6 +136,20 @@ def test_plan_train_reads_days_and_dollars(run):
     assert run(*words, "--budget", "many")[0] == 2
 
 
+def test_degrees_larger_than_the_fleet_are_the_reason(run):
+    words = ("plan", "train", "--fleet", "fleet.toml", "--model", "Llama 3.1 8B")
+    status, out, err = run(*words, "--tp", 64, "--pp", 2)
+    assert status == 1
+    assert "needs at least 128 GPUs, more than the 64 available" in " ".join((out + err).split())
+
+
+def test_an_accelerator_that_the_fleet_lacks_is_answered_with_those_it_has(run):
+    words = ("plan", "train", "--fleet", "fleet.toml", "--model", "Llama 3.1 8B")
+    status, _, err = run(*words, "--accelerator", "B200")
+    assert status == 2
+    assert "choose an accelerator in the fleet: H100-80G-SXM" in err
+
+
 def test_a_model_that_does_not_fit_ends_with_1(run):
     words = ["plan", "train", "--model", "llama-3.1-405b", "--fleet", "fleet.toml", "--gpus", 8]
     status, out, _ = run(*words)

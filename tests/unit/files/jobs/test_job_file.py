@@ -93,7 +93,7 @@ def test_a_fault_names_the_key_that_was_written(tmp_path: Path):
         read_submission(path)
     (named, timed) = told(error.value)
     assert (named[0], named[1][:17]) == (2, "`job_id` expects ")
-    assert timed == (3, "`limit_s` is `soon`, which is not a duration")
+    assert timed == (3, "`limit_s` expects a duration, got the string `soon`")
 
 
 @pytest.mark.parametrize("key", NOT_SUBMITTED)

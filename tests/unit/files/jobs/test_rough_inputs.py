@@ -22,7 +22,23 @@ def faults_of(**values: object) -> list[Finding]:
 def test_a_span_of_more_than_a_lifetime_is_refused_by_name(key: str, span: str):
     [found] = faults_of(**{key: span})
     assert found.path == (key,)
-    assert "longer than 1,000,000,000 seconds" in found.message
+    assert f"`{key}` must be at most 1,000,000,000 seconds" in found.message
+
+
+@pytest.mark.parametrize("span", ["0s", "0m", "00:00:00"])
+def test_a_span_of_zero_must_be_longer(span: str):
+    [found] = faults_of(checkpoint={"dir": "saves", "interval": span})
+    assert found.message == f"`checkpoint.interval` must be longer than 0 s, got `{span}`"
+
+
+def test_a_span_of_another_type_says_that_a_duration_is_expected():
+    [found] = faults_of(grace=["5m"])
+    assert found.message.startswith("`grace` expects a duration such as 90m, or a number of sec")
+
+
+def test_an_elastic_range_the_wrong_way_round_is_named_once():
+    [found] = faults_of(nodes=1, gpus_per_node=1, elastic={"min": 4, "max": 2})
+    assert found.message == "`elastic`: `min` (4) is greater than `max` (2)"
 
 
 @pytest.mark.parametrize("span", ["30d", "52w", "365-00:00:00", 1e9])

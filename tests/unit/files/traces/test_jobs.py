@@ -100,7 +100,7 @@ def test_every_row_that_cannot_be_is_named_with_its_line(tmp_path: Path):
     ]
     assert found[0][2] == "duplicate job `a`, also on line 2"
     assert found[2][2] == "`gpus` is 1.5: use a fraction below 1 or a whole number"
-    assert "`gpus` is 12, not a multiple of `gpus_per_node` (8); `submit_s` is -1" in found[6][2]
+    assert "`gpus` is 12, not a multiple of `gpus_per_node` (8); `submit_s` must" in found[6][2]
 
 
 def test_at_most_twenty_bad_rows_are_shown_and_the_rest_counted(tmp_path: Path):

@@ -119,7 +119,7 @@ def test_terms_that_cannot_be_are_named_with_their_line(tmp_path: Path):
         *((line, "wrong-value") for line in range(6, 10)),
     ]
     assert found[0][2] == "`kind` has the unknown value `toy`"
-    assert found[2][2] == "`checkpoint_every_s` is 0, but must be positive"
+    assert found[2][2] == "`checkpoint_every_s` must be positive, got 0"
 
 
 def test_an_elastic_job_asks_for_whole_gpus_within_its_bounds_and_for_nothing_else(tmp_path: Path):

@@ -74,7 +74,7 @@ def test_gpus_that_no_whole_nodes_provide_are_refused_with_what_would():
     assert check.exact_split(shape_of(12)) is None
     found = not_divisible(check, shape_of(12), ("gpus",))
     assert found.hint == "use `gpus = 8`, or `gpus = 16`, or `nodes = 2` with `gpus_per_node = 6`"
-    assert (found.field, "it would hold 16" in found.message) == ("gpus", True)
+    assert (found.field, "would occupy 16" in found.message) == ("gpus", True)
 
 
 @pytest.mark.parametrize("gpus", range(1, 70))

@@ -118,9 +118,20 @@ def test_a_dry_run_says_where_a_job_would_start_or_why_not(
 def test_without_a_dry_run_nothing_can_be_submitted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    small = job_file(tmp_path, 'job_id = "s"\ngpus = 1\n')
+    small = job_file(tmp_path, 'command = ["true"]\ngpus = 1\n')
     assert main(["job", "submit", small]) == 4
     assert "no control plane is running" in capsys.readouterr().err
+
+
+def test_without_a_control_plane_the_errors_of_a_file_are_reported_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    wrong = job_file(tmp_path, 'command = ["true"]\nwithin = "galaxy"\nenv = {A = 1}\n')
+    assert main(["job", "submit", wrong]) == 2
+    told = capsys.readouterr().err
+    assert "no control plane is running" in told
+    assert "`within` expects one of leaf, pod, rack, scale-up, got the string `galaxy`" in told
+    assert "`env.A` expects a string" in told
 
 
 def test_every_fault_of_a_job_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
