@@ -184,7 +184,7 @@ def test_the_last_lines_of_a_log_are_printed_and_followed(tmp_path: Path, capsys
     assert said(capsys, "job", "logs", job_id, "-n", "90000").startswith("1\n2\n")
     assert said(capsys, "job", "logs", job_id, "--tail", "6") == "20000\n"
     assert main(["job", "logs", job_id, "-n", "1", "--tail", "6"]) == 2
-    assert "--tail and --lines cannot be used together" in capsys.readouterr().err
+    assert "`--tail` and `--lines` cannot be used together" in capsys.readouterr().err
     assert main(["job", "logs", job_id, "-n", "-1"]) == 2
 
 
