@@ -17,6 +17,7 @@ from litestar import Litestar
 from litestar.testing import TestClient
 from msgspec.structs import replace
 
+from patience import until
 from tenfold.model.fleet.node import Node
 from tenfold.model.ids import NodeId, PoolId, SiteId, TeamId
 from tenfold.model.job.terms import Window
@@ -154,6 +155,8 @@ def control_plane() -> Generator[TestClient[Litestar]]:
             )
             with TestClient(make_app(runtime.control), raise_server_exceptions=False) as client:
                 client.headers["Authorization"] = f"Bearer {secret}"
+                count = len(H100) + len(L4)
+                until(lambda: len(client.get("/api/v1/nodes").json()["nodes"]) == count)
                 client.post("/api/v1/nodes/hx-03/cordon").raise_for_status()
                 yield client
         finally:
