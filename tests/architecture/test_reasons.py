@@ -42,6 +42,8 @@ PLANTED: dict[str, Value] = {
     "amount": Amount(1_000, "any"),
     "number": Amount(1_000, "any"),
     "names": ("a", "b"),
+    "listed": ("a", "b"),
+    "all": ("a", "b"),
     "words": ("a", "b"),
     "word": "word",
     "name": "word",

@@ -18,7 +18,7 @@ GROW_TABLES = {
 GROW_KEYS = {
     "limits": {
         "wait_s_p90": (
-            "maximum P90 wait, weighted by GPU time and for each team and job size",
+            "maximum P90 wait: of all jobs, weighted by GPU time, and of each team and job size",
             "14,400",
         ),
         "step_efficiency_least": (

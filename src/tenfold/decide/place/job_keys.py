@@ -26,7 +26,8 @@ POLICIES_BY_KEY: dict[Key, tuple[PolicyName, ...]] = {
 """The policies that use each key of a job file; all others ignore it."""
 KEY_EFFECTS: dict[Key, str] = {
     "priority": "the order of a team's jobs, or of all jobs under `slurm`",
-    "elastic": "the job may start smaller, shrink and grow; otherwise it always runs on `nodes`",
+    "elastic": "the job may start smaller, shrink and grow; under other policies it always runs "
+    "on exactly `nodes` nodes",
     "off_peak": "the job starts only in the hours listed under `off_peak` in the policy",
     "kind": "an `interactive` session is never moved and ends when idle; other values are labels",
     "within": "the topology level that the job's nodes should share, such as a rack or leaf",

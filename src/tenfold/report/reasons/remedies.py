@@ -12,7 +12,7 @@ REMEDIES = {
     ),
     "ask-priority": Template("raise its priority from {before} to {priority}"),
     "ask-domain": Template("allow more than one {within:level} (set `how` to {how:name})"),
-    "ask-tags": Template("drop the tags {tags:names}[ and {tags_more:,} more]"),
+    "ask-tags": Template("drop the tags [{tags:listed} and {tags_more:,} more|{tags:all}]"),
     "ask-after": Template("drop the dependency on {jobs:jobs}"),
     "ask-off-peak": Template("let it start during peak hours"),
     "ask-array": Template("raise its array limit to {most}"),

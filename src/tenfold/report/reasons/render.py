@@ -212,6 +212,10 @@ def _number_text(value: float, kind: str) -> str:
 def _list_text(values: Sequence[Value], kind: str, reader: Reader) -> str | None:
     if kind == "names":
         return " or ".join(f"`{value}`" for value in values) or None
+    if kind in ("all", "listed"):
+        *most, last = [f"`{value}`" for value in values] or [""]
+        between = " and " if kind == "all" else ", "
+        return f"{', '.join(most)}{between}{last}" if most else last or None
     if kind == "words":
         return ", ".join(f"{value:,}" if isinstance(value, int) else str(value) for value in values)
     named = [_quoted(one) for one in values if isinstance(one, NodeRef) or _may_see(one, reader)]

@@ -30,8 +30,9 @@ OPEN: Mapping[str, type] = {
     "number": Amount,
 }
 """Kinds that every reader may see; `number` is an amount without its unit."""
-WORDS = ("word", "words", "name", "names", "level")
-"""Kinds of plain text: a word, a quoted name, lists of those, a level of domains."""
+WORDS = ("word", "words", "name", "names", "listed", "all", "level")
+"""Kinds of plain text: a word, a quoted name, lists of those, a level of domains. Of a list of
+names, `names` means any of them and `all` every one; `listed` is followed by more."""
 _TOKEN = re.compile(r"\{(\w+)(\??)(?::([^}]*))?\}|[\[\]|]|[^\[\]{}|]+")
 
 

@@ -107,13 +107,14 @@ NEVER = {
         "no node has {accelerators:names}[ or {accelerators_more:,} more]"
     ),
     "no-node-with-tags": Template(
-        "no node that is large enough ({of:#node}) is[ tagged {tags:names}[ and {tags_more:,} "
-        "more]][ without {avoided:names}[ and {avoided_more:,} more]]"
+        "no node that is large enough ({of:#node}) is[ tagged {tags:listed} and "
+        "{tags_more:,} more| tagged {tags:all}]"
+        "[ without {avoided:names}[ or {avoided_more:,} more]]"
     ),
     "too-few-with-tags": Template(
-        "needs {nodes:#node} tagged[ {tags:names}[ and {tags_more:,} more]]"
-        "[ without {avoided:names}[ and {avoided_more:,} more]]; "
-        "{tagged} of {of} are[, at most {alike} of them identical]"
+        "needs {nodes:#node}[ tagged {tags:listed} and {tags_more:,} more| tagged {tags:all}]"
+        "[ without {avoided:names}[ or {avoided_more:,} more]]; "
+        "{tagged} of {of} are suitable[, at most {alike} of them identical]"
     ),
     "larger-than-a-domain": Template(
         "needs {nodes:#node} {how:word} {within:level}; the largest has {largest}", how=IN_ONE

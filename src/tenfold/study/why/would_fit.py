@@ -100,7 +100,10 @@ def _finding(
 def _with_opt_out(one: Finding, reason: Reason) -> Finding:
     if reason.code not in MAY_CHANGE or one.hint.endswith("?"):
         return one
-    return replace(one, hint=f"{one.hint}; {_OPT_OUT}")
+    opt_out = _OPT_OUT
+    if reason.code == "never-between-windows":
+        opt_out = opt_out.replace("such nodes", "nodes without these windows")
+    return replace(one, hint=f"{one.hint}; {opt_out}")
 
 
 def _too_large(check: FleetCheck, shape: Shape, given: Collection[str]) -> tuple[str, str, str]:

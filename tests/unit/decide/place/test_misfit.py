@@ -41,16 +41,33 @@ def test_a_long_list_of_tags_is_named_in_part_and_counted():
     tags = tuple(f"t{number}" for number in range(60))
     found = told(nodes(12), gang(1, PlacementConstraints(needs=tags, avoids=("a", "b", "c"))))
     said = (
-        "no node that is large enough (12 nodes) is tagged `t0` or `t1` or `t2` and 57 more "
+        "no node that is large enough (12 nodes) is tagged `t0`, `t1`, `t2` and 57 more "
         "without `a` or `b` or `c`"
     )
     assert found == [("no-node-with-tags", said)]
 
 
+def test_several_required_tags_are_joined_with_and():
+    found = told(nodes(12), gang(1, PlacementConstraints(needs=("a", "b", "c"))))
+    said = "no node that is large enough (12 nodes) is tagged `a`, `b` and `c`"
+    assert found == [("no-node-with-tags", said)]
+    members = [*tagged(nodes(2), "a", "b"), *nodes(10, name="m")]
+    found = told(members, gang(4, PlacementConstraints(needs=("a", "b"))))
+    said = "needs 4 nodes tagged `a` and `b`; 2 of 12 are suitable"
+    assert found == [("too-few-with-tags", said)]
+
+
+def test_too_few_nodes_without_a_tag_are_counted():
+    members = [*nodes(2), *tagged(nodes(10, name="m"), "production")]
+    found = told(members, gang(4, PlacementConstraints(avoids=("production",))))
+    said = "needs 4 nodes without `production`; 2 of 12 are suitable"
+    assert found == [("too-few-with-tags", said)]
+
+
 def test_too_few_nodes_with_a_tag_are_counted():
     members = [*tagged(nodes(2), "eu"), *nodes(10, name="m")]
     found = told(members, gang(4, PlacementConstraints(needs=("eu",))))
-    assert found == [("too-few-with-tags", "needs 4 nodes tagged `eu`; 2 of 12 are")]
+    assert found == [("too-few-with-tags", "needs 4 nodes tagged `eu`; 2 of 12 are suitable")]
 
 
 def test_nodes_with_a_tag_that_are_not_alike_do_not_add_up():
@@ -60,7 +77,7 @@ def test_nodes_with_a_tag_that_are_not_alike_do_not_add_up():
         *nodes(6, name="o"),
     ]
     [(_, said)] = told(members, gang(4, PlacementConstraints(needs=("eu",))))
-    assert said == "needs 4 nodes tagged `eu`; 6 of 12 are, at most 3 of them identical"
+    assert said == "needs 4 nodes tagged `eu`; 6 of 12 are suitable, at most 3 of them identical"
 
 
 def test_a_domain_that_all_must_share_is_named_with_its_size():
