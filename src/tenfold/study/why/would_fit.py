@@ -20,8 +20,8 @@ from tenfold.report.reasons.render import Reader, render
 from tenfold.study.why.never import FleetCheck, most_that, sized
 
 NAMES_MAX = 8
-_OPT_OUT = "or set `allow_pending = true` to keep the job pending until such nodes join"
 """Accelerators or tags listed in a hint."""
+_OPT_OUT = "or set `allow_pending = true` to keep the job pending until such nodes join"
 _Kind = tuple[int, int, int, FreeNodeIndex]
 """GPUs, milli-CPUs and MiB of a kind of node, and its nodes."""
 
