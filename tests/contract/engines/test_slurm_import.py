@@ -65,7 +65,7 @@ def test_a_running_slurm_imports_as_the_fleet_it_was_started_from(
     print(f"\nSlurm {here.ask('sinfo', '--version').strip()}; imported:\n{imported.toml}")
     assert load_fleet(out) == load_fleet(FLEET)
     assert imported.summary.gpus == 32
-    assert imported.notes == ("read as the text of `scontrol show nodes`",)
+    assert imported.notes == ("detected `scontrol show nodes` output",)
 
 
 def test_what_sinfo_prints_as_json_is_the_same_inventory(here: RunningSlurm):
