@@ -30,7 +30,7 @@ from tenfold.files.prices.skypilot import read_price_catalogue
 from tenfold.files.records.replay_bundle import read_bundle
 from tenfold.files.records.shadow_log import ShadowEntry, last_entry, latest_entries
 from tenfold.files.slurm.conf import read_slurm_conf
-from tenfold.files.slurm.nodes import read_slurm_nodes
+from tenfold.files.slurm.nodes import read_slurm_file, read_slurm_nodes
 from tenfold.files.slurm.text import read_node_text
 from tenfold.files.traces import csv_table, grid_intensity, kubernetes, node_faults, sacct, tables
 from tenfold.files.traces.detect import detect, read_trace
@@ -49,6 +49,7 @@ NOT_READERS = {
     "tenfold.files.core.rows.read_rows": "takes values, not a file",
     "tenfold.files.policy.govern.read_governance": "takes values, not a file",
     "tenfold.files.prices.tables.read_table": "by read_price_catalogue",
+    "tenfold.files.slurm.conf_nodes.read_conf_nodes": "by read_slurm_file",
     "tenfold.files.traces.public.helios.read_log": "by read_helios and read_acme",
 }
 """Functions whose name begins with `read_` and that are fuzzed through another, or read no file."""
@@ -183,6 +184,12 @@ READERS = (
         "read_slurm_nodes", "nodes.json", _text(read_slurm_nodes), ("examples/clusters/slurm*",)
     ),
     Reader("read_slurm_nodes", "nodes.txt", _text(read_slurm_nodes), (NODE_TEXT,)),
+    Reader(
+        "read_slurm_file",
+        "nodes.conf",
+        lambda path: read_slurm_file(path, 1 << 20),
+        ("examples/*/slurm.conf", SLURM, NODE_TEXT),
+    ),
     Reader("read_node_text", "nodes.txt", _text(read_node_text), (NODE_TEXT,)),
     Reader(
         "read_kubernetes_nodes", "n.json", _text(read_kubernetes_nodes), ("examples/clusters/kub*",)

@@ -101,7 +101,7 @@ def test_every_bad_line_of_a_curve_is_reported(tmp_path: Path):
     ("text", "said"),
     [
         ("hour,usd_per_kwh\n0,1\n", "has no column `co2_g_per_kwh`"),
-        ("hour,co2_g_per_kwh,price\n0,1,1\n", "has a column `price`"),
+        ("hour,co2_g_per_kwh,price\n0,1,1\n", "has an unknown column `price`"),
         ("hour,co2_g_per_kwh,hour\n0,1,0\n", "has a duplicate column"),
         ("hour,co2_g_per_kwh\n", "has no rows"),
         ("", "has no rows"),
