@@ -4,7 +4,11 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 from patience import HANG_S
 
@@ -51,3 +55,19 @@ class Up:
         said, _ = self.process.communicate(timeout=HANG_S)
         self.process = None
         return said
+
+
+@contextmanager
+def running(home: Path, *options: str) -> Generator[Up]:
+    """Yield a control plane that runs until the end, for all tests of a module."""
+    made = Up(home)
+    made.start(*options)
+    yield made
+    made.interrupt()
+
+
+def commands_find(up: Up, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands of this process talk to a control plane, whatever the environment says."""
+    for name in ("TENFOLD_URL", "TENFOLD_TOKEN", "TENFOLD_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TENFOLD_STATE_DIR", str(up.home))

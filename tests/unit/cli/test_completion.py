@@ -33,6 +33,8 @@ print "registered: ${_comps[tenfold]}"; functions "${_comps[tenfold]}"
 def needs(shell: str) -> str:
     path = shutil.which(shell)
     if path is None:
+        if os.environ.get("TENFOLD_REQUIRE_ENGINES") == "1":
+            pytest.fail(f"TENFOLD_REQUIRE_ENGINES=1, but {shell} is not installed")
         pytest.skip(f"{shell} is not installed")
     return path
 

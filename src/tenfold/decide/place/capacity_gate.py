@@ -8,15 +8,13 @@ that set `allow_pending`, the gate does nothing.
 from collections.abc import Sequence
 from typing import cast
 
-from tenfold.decide.place.dependency_gate import ViewWithout
+from tenfold.decide.place.gate import Gate, ViewWithout
 from tenfold.decide.place.indexed import IndexedDecider
 from tenfold.decide.place.misfit import CODES
-from tenfold.fleet.capacity import Capacity
 from tenfold.fleet.view import FleetView
 from tenfold.model.actions import Action, RefuseJob
 from tenfold.model.decision import Decision
 from tenfold.model.events import Event, NodeJoined, job_of
-from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
 from tenfold.model.job.submission import Submission
 from tenfold.model.units import Millis
@@ -25,26 +23,13 @@ MAY_CHANGE = (*CODES, "larger-than-the-partition", "never-between-windows")
 """Codes of refusals that more nodes may lift."""
 
 
-class CapacityGate:
+class CapacityGate(Gate):
     """Hides jobs that wait for nodes to join from another decider."""
 
     def __init__(self, inner: IndexedDecider) -> None:
-        self._inner = inner
-        self._hidden: dict[JobId, Job] = {}
-        self._version = -1
-        self._events_hidden = 0
+        super().__init__(inner)
         self._is_new = False
         """Whether a job was hidden in the last decision, so the inner decider must rebuild."""
-
-    @property
-    def name(self) -> str:
-        """Its name in the decision log: the policy that decides."""
-        return self._inner.name
-
-    @property
-    def index(self) -> Capacity | None:
-        """The policy's index: hidden jobs hold no capacity."""
-        return self._inner.index
 
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
         """Return the other decider's decision without refusals that more nodes may lift."""

@@ -5,11 +5,10 @@ dependency is hidden from the view and the events. It appears when the last depe
 completed, as if it were submitted then, and is refused when one did not complete.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import cast
 
-from tenfold.decide.place.indexed import IndexedDecider
-from tenfold.fleet.capacity import Capacity
+from tenfold.decide.place.gate import Gate, ViewWithout
 from tenfold.fleet.view import FleetView
 from tenfold.model.actions import Action, RefuseJob
 from tenfold.model.decision import Decision
@@ -22,7 +21,6 @@ from tenfold.model.events import (
     JobReleased,
     JobSubmitted,
 )
-from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
 from tenfold.model.reason import JobRef, Reason
 from tenfold.model.units import Millis
@@ -32,25 +30,8 @@ _LEAVES = (JobCancelled, JobRefused, JobHeld)
 """Events after which a pending job is no longer pending."""
 
 
-class DependencyGate:
+class DependencyGate(Gate):
     """Shows jobs to another decider once their dependencies have completed."""
-
-    def __init__(self, inner: IndexedDecider) -> None:
-        self._inner = inner
-        self._hidden_jobs: dict[JobId, Job] = {}
-        self._version = -1
-        self._events_hidden = 0
-        """Number of events hidden from the inner decider, less those added for it."""
-
-    @property
-    def name(self) -> str:
-        """Its name in the decision log: the policy that decides."""
-        return self._inner.name
-
-    @property
-    def index(self) -> Capacity | None:
-        """The policy's index: hidden jobs hold no capacity."""
-        return self._inner.index
 
     def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
         """Return the other decider's decision, and refusals of jobs that can never start."""
@@ -62,20 +43,18 @@ class DependencyGate:
             or any(type(event) is JobReleased for event in news)
         ):
             visible, self._events_hidden = None, 0
-            self._hidden_jobs = {
-                job.id: job for job in view.pending.values() if waits_for(view, job)
-            }
-        elif self._hidden_jobs or any(_names_others(event) for event in news):
+            self._hidden = {job.id: job for job in view.pending.values() if waits_for(view, job)}
+        elif self._hidden or any(_names_others(event) for event in news):
             visible = self._visible_events(view, news)
         self._version = view.version
         refused = [
             RefuseJob(job.id, (reason,))
-            for job in self._hidden_jobs.values()
+            for job in self._hidden.values()
             if (reason := failed_before(view, job)) is not None
         ]
         seen = view
-        if self._hidden_jobs or self._events_hidden:
-            seen = cast("FleetView", ViewWithout(view, self._hidden_jobs, self._events_hidden))
+        if self._hidden or self._events_hidden:
+            seen = cast("FleetView", ViewWithout(view, self._hidden, self._events_hidden))
         decision = self._inner.decide(seen, now_ms, visible)
         if not refused:
             return decision
@@ -88,29 +67,17 @@ class DependencyGate:
         visible: list[Event] = []
         for event in news:
             if isinstance(event, JobSubmitted) and waits_for(view, event.job):
-                self._hidden_jobs[event.job.id] = event.job
-            elif isinstance(event, _LEAVES) and event.job_id in self._hidden_jobs:
-                del self._hidden_jobs[event.job_id]
+                self._hidden[event.job.id] = event.job
+            elif isinstance(event, _LEAVES) and event.job_id in self._hidden:
+                del self._hidden[event.job_id]
             else:
                 visible.append(event)
         if any(isinstance(event, _ENDS) for event in news):
-            for job in [job for job in self._hidden_jobs.values() if not waits_for(view, job)]:
-                del self._hidden_jobs[job.id]
+            for job in [job for job in self._hidden.values() if not waits_for(view, job)]:
+                del self._hidden[job.id]
                 visible.append(JobSubmitted(news[-1].at_ms, job))
         self._events_hidden += len(news) - len(visible)
         return visible
-
-
-class ViewWithout:
-    """A view without the hidden jobs and without their submission events."""
-
-    def __init__(self, view: FleetView, hidden_jobs: Mapping[JobId, Job], hidden: int) -> None:
-        self._view = view
-        self.version = view.version - hidden
-        self.pending = {name: job for name, job in view.pending.items() if name not in hidden_jobs}
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._view, name)
 
 
 def waits_for(view: FleetView, job: Job) -> bool:

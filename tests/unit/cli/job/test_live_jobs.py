@@ -15,24 +15,20 @@ from tenfold.cli.job.live import exit_status
 from tenfold.cli.main import main
 from tenfold.model.api.jobs import Attempt, Job, Reason
 from tenfold.model.job.job import JobState
-from unit.up_process import Up
+from unit.up_process import Up, commands_find, running
 
 Printed = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Generator[Up, None, None]:
-    made = Up(tmp_path_factory.mktemp("up") / "home")
-    made.start("--virtual-nodes", "2")
-    yield made
-    made.interrupt()
+    with running(tmp_path_factory.mktemp("up") / "home", "--virtual-nodes", "2") as made:
+        yield made
 
 
 @pytest.fixture(autouse=True)
 def asked_here(up: Up, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("TENFOLD_URL", "TENFOLD_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("TENFOLD_HOME", str(up.home))
+    commands_find(up, monkeypatch)
 
 
 def job_file(folder: Path, text: str) -> str:

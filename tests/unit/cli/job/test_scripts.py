@@ -13,7 +13,7 @@ import pytest
 from patience import HANG_S
 from tenfold.cli.main import main
 from tenfold.server.runtime.serve import local_name
-from unit.up_process import Up
+from unit.up_process import Up, commands_find, running
 
 Printed = pytest.CaptureFixture[str]
 
@@ -21,17 +21,14 @@ Printed = pytest.CaptureFixture[str]
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Generator[Up, None, None]:
     # A home that nobody would choose, to be lived in all the same.
-    made = Up(tmp_path_factory.mktemp("up") / "mein häuschen 家")
-    made.start("--virtual-nodes", "3")
-    yield made
-    made.interrupt()
+    home = tmp_path_factory.mktemp("up") / "mein häuschen 家"
+    with running(home, "--virtual-nodes", "3") as made:
+        yield made
 
 
 @pytest.fixture(autouse=True)
 def asked_here(up: Up, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("TENFOLD_URL", "TENFOLD_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("TENFOLD_HOME", str(up.home))
+    commands_find(up, monkeypatch)
 
 
 def job_file(folder: Path, script: str, more: str = "") -> str:
@@ -91,7 +88,7 @@ def test_faults_give_2_and_a_control_plane_that_is_not_there_4(
 ):
     wrong = job_file(tmp_path, "true", "nodes = 0")
     assert asked(capsys, "job", "submit", wrong, "--wait")[0] == 2
-    monkeypatch.setenv("TENFOLD_HOME", str(tmp_path / "nobody"))
+    monkeypatch.setenv("TENFOLD_STATE_DIR", str(tmp_path / "nobody"))
     right = job_file(tmp_path, "true")
     assert asked(capsys, "job", "submit", right, "--wait")[0] == 4
 

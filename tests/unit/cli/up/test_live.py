@@ -9,24 +9,20 @@ import pytest
 import tenfold
 from patience import HANG_S
 from tenfold.cli.main import main
-from unit.up_process import Up
+from unit.up_process import Up, commands_find, running
 
 Printed = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Generator[Up, None, None]:
-    made = Up(tmp_path_factory.mktemp("up") / "home")
-    made.start("--virtual-nodes", "2")
-    yield made
-    made.interrupt()
+    with running(tmp_path_factory.mktemp("up") / "home", "--virtual-nodes", "2") as made:
+        yield made
 
 
 @pytest.fixture(autouse=True)
 def asked_here(up: Up, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("TENFOLD_URL", "TENFOLD_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("TENFOLD_HOME", str(up.home))
+    commands_find(up, monkeypatch)
 
 
 def job_file(folder: Path, text: str) -> str:
