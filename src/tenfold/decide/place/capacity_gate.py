@@ -8,7 +8,7 @@ that set `allow_pending`, the gate does nothing.
 from collections.abc import Sequence
 from typing import cast
 
-from tenfold.decide.place.gate import Gate, ViewWithout
+from tenfold.decide.place.hidden_jobs import Gate, ViewWithout
 from tenfold.decide.place.indexed import IndexedDecider
 from tenfold.decide.place.misfit import CODES
 from tenfold.fleet.view import FleetView

@@ -8,7 +8,7 @@ completed, as if it were submitted then, and is refused when one did not complet
 from collections.abc import Sequence
 from typing import cast
 
-from tenfold.decide.place.gate import Gate, ViewWithout
+from tenfold.decide.place.hidden_jobs import Gate, ViewWithout
 from tenfold.fleet.view import FleetView
 from tenfold.model.actions import Action, RefuseJob
 from tenfold.model.decision import Decision
