@@ -4,6 +4,7 @@ Properties are drawn freely at the desk, and the same way each time where a chan
 """
 
 import os
+import sys
 from collections.abc import Generator
 from pathlib import Path
 
@@ -11,6 +12,10 @@ import pytest
 from hypothesis import settings
 
 from unit.up_process import Up
+
+# Tests start hundreds of Pythons: each would compile the sources again, and each worker the tests.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # A failure prints the line that draws the same example again.
 settings.register_profile("desk", deadline=None, print_blob=True)

@@ -3,7 +3,8 @@
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -23,12 +24,18 @@ def modules_of(distribution: str) -> list[str]:
     wanted = _normal(distribution)
     names = [
         module
-        for module, owners in packages_distributions().items()
+        for module, owners in _owners().items()
         if wanted in [_normal(owner) for owner in owners]
     ]
     found = names or ABSENT.get(wanted)
     assert found, f"`{distribution}` is not installed"
     return found
+
+
+@cache
+def _owners() -> Mapping[str, list[str]]:
+    """Return the distributions of each module: read once, from every file list there is."""
+    return packages_distributions()
 
 
 def _normal(name: str) -> str:
@@ -51,8 +58,8 @@ def imported(sources: Path) -> dict[str, str]:
         for module, marks in BY_NAME.items():
             if any(mark in text for mark in marks):
                 found.setdefault(module, str(path.relative_to(sources)))
-    ours = {*sys.stdlib_module_names, "tenfold"}
-    return {module: file for module, file in found.items() if module not in ours}
+    known = {*sys.stdlib_module_names, "tenfold"}
+    return {module: file for module, file in found.items() if module not in known}
 
 
 def _names(tree: ast.AST) -> Iterator[str]:
@@ -69,41 +76,49 @@ def _names(tree: ast.AST) -> Iterator[str]:
             )
 
 
-CORE = declared(PROJECT["dependencies"])
 EXTRAS = {
-    name: declared(requirements)
+    name: requirements
     for name, requirements in PROJECT["optional-dependencies"].items()
     if name != "dev"
 }
-IMPORTED = imported(ROOT / "src")
+
+
+# Read when a test asks, not when tests are collected: every worker collects all of them.
+@cache
+def core() -> dict[str, list[str]]:
+    return declared(PROJECT["dependencies"])
+
+
+@cache
+def ours() -> dict[str, str]:
+    return imported(ROOT / "src")
 
 
 def unused(requirements: dict[str, list[str]]) -> list[str]:
     return [
         name
         for name, modules in requirements.items()
-        if not any(module in IMPORTED for module in modules)
+        if not any(module in ours() for module in modules)
     ]
 
 
 def test_everything_that_is_imported_is_declared():
+    extras = [declared(requirements) for requirements in EXTRAS.values()]
     known = [
-        module
-        for part in (CORE, *EXTRAS.values())
-        for modules in part.values()
-        for module in modules
+        module for part in (core(), *extras) for modules in part.values() for module in modules
     ]
-    assert {module: file for module, file in IMPORTED.items() if module not in known} == {}
+    assert {module: file for module, file in ours().items() if module not in known} == {}
 
 
 def test_every_dependency_is_imported():
-    assert unused(CORE) == []
+    assert unused(core()) == []
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_every_extra_is_imported_and_no_part_of_every_install(extra: str):
-    assert unused(EXTRAS[extra]) == []
-    assert [name for name in EXTRAS[extra] if name in CORE] == []
+    found = declared(EXTRAS[extra])
+    assert unused(found) == []
+    assert [name for name in found if name in core()] == []
 
 
 def test_imports_are_found_wherever_they_are(tmp_path: Path):

@@ -7,7 +7,7 @@ Run it after a change of rows, facts or commands:
 
 import io
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -49,14 +49,7 @@ MADE = "<!-- Written by tests/docs/generate_reference.py; do not edit by hand. -
 @cache
 def pages() -> dict[str, str]:
     """Return the text of every generated page by its file name."""
-    return {
-        "fleet-file.md": fleet_file(),
-        "facts.md": facts(),
-        "cli.md": cli(),
-        "estimate-rows.md": estimate_rows(),
-        "grow-file.md": grow_file(),
-        "growth-layers.md": growth_layers(LAYERS),
-    }
+    return {file: write() for file, write in WRITERS.items()}
 
 
 ESTIMATE_ROWS: dict[str, type[Struct]] = {
@@ -385,6 +378,16 @@ def _default(field: inspect.Field, otherwise: str) -> str:
     if value in ((), [], {}, ""):
         return otherwise or "empty"
     return f"`{value:,}`" if isinstance(value, int) else f"`{value}`"
+
+
+WRITERS: dict[str, Callable[[], str]] = {
+    "fleet-file.md": fleet_file,
+    "facts.md": facts,
+    "cli.md": cli,
+    "estimate-rows.md": estimate_rows,
+    "grow-file.md": grow_file,
+    "growth-layers.md": lambda: growth_layers(LAYERS),
+}
 
 
 if __name__ == "__main__":

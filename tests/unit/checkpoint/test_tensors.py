@@ -1,18 +1,23 @@
 """Tensors of torch in a checkpoint, bit for bit; skipped where torch is missing."""
 
+from types import ModuleType
+
 import pytest
 
 from checkpoint_builders import there_and_back
 from tenfold.checkpoint import CheckpointError, random_states, restore_random
 
-torch = pytest.importorskip("torch", reason="torch is missing: pip install torch")
-
-
 TYPES = ("float32", "float64", "bfloat16", "float16", "float8_e4m3fn", "float8_e5m2", "int64")
 
 
+@pytest.fixture(scope="module")
+def torch() -> ModuleType:
+    """Imported where a test needs it, not where tests are collected: it takes a second."""
+    return pytest.importorskip("torch", reason="torch is missing: pip install torch")
+
+
 @pytest.mark.parametrize("name", [*TYPES, "bool", "complex64", "uint16"])
-def test_a_tensor_of_any_type_comes_back_bit_for_bit(name: str):
+def test_a_tensor_of_any_type_comes_back_bit_for_bit(torch: ModuleType, name: str):
     dtype = getattr(torch, name)
     whole = torch.randint(0, 255, (4, 6, dtype.itemsize), dtype=torch.uint8)
     tensor = (whole > 127)[..., 0] if name == "bool" else whole.view(dtype)[..., 0]
@@ -23,7 +28,7 @@ def test_a_tensor_of_any_type_comes_back_bit_for_bit(name: str):
         assert torch.equal(*bits)
 
 
-def test_a_model_and_its_optimiser_go_on_as_if_nothing_had_happened():
+def test_a_model_and_its_optimiser_go_on_as_if_nothing_had_happened(torch: ModuleType):
     def build():
         torch.manual_seed(3)
         model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4))
@@ -51,7 +56,7 @@ def test_a_model_and_its_optimiser_go_on_as_if_nothing_had_happened():
         assert torch.equal(one, two)
 
 
-def test_tensors_without_bytes_of_their_own_are_refused():
+def test_tensors_without_bytes_of_their_own_are_refused(torch: ModuleType):
     for tensor in (torch.eye(3).to_sparse(), torch.empty(3, device="meta")):
         with pytest.raises(CheckpointError) as caught:
             there_and_back(tensor)
