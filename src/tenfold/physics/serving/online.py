@@ -53,13 +53,13 @@ def online(replica: Replica, limits: EngineLimits, stream: Stream) -> Served:
     closed = ~np.isnan(stream.clients)
     offered = np.where(closed | np.isnan(stream.qps), np.inf, stream.qps)
     held = np.where(closed, np.minimum(stream.clients, slots), np.minimum(slots, stream.requests))
-    limit_s = _step_s(replica, stream, held)
+    prompt_s = prefill_s(replica, np.ones_like(held), stream.input_tokens)
+    limit_s = _step_s(replica, stream, held, prompt_s)
     qps_limit = held / (stream.output_tokens * limit_s)
     saturated = offered >= qps_limit * 0.999
-    running = np.where(
-        saturated, held, _running(replica, stream, np.minimum(offered, qps_limit), held)
-    )
-    step_s = _step_s(replica, stream, running)
+    wanted = np.minimum(offered, qps_limit)
+    running = np.where(saturated, held, _running(replica, stream, wanted, held, prompt_s))
+    step_s = _step_s(replica, stream, running, prompt_s)
     served_qps = np.minimum(offered, qps_limit)
     bulk_s = _bulk_prompt_s(replica, limits, stream)
     ends = ~closed & np.isfinite(stream.requests)
@@ -86,8 +86,11 @@ def online(replica: Replica, limits: EngineLimits, stream: Stream) -> Served:
     )
 
 
-def _step_s(replica: Replica, stream: Stream, running: Floats) -> Floats:
-    """Time between two tokens of a sequence, prompts of newcomers included."""
+def _step_s(replica: Replica, stream: Stream, running: Floats, prompt_s: Floats) -> Floats:
+    """Time between two tokens of a sequence, prompts of newcomers included.
+
+    `prompt_s` is the time of one prompt alone, which does not change with what is running.
+    """
     stages = replica.layout.pp
     micro = running / stages
     load = Load(
@@ -101,20 +104,21 @@ def _step_s(replica: Replica, stream: Stream, running: Floats) -> Floats:
     # A prompt may also have a step of its own. With few running sequences and many experts that
     # is cheaper: mixed in, a handful of prompt tokens makes every decode step read every expert.
     ends = running / stream.output_tokens
-    apart_s = decode_s(replica, running, load.context_tokens) + ends * prefill_s(
-        replica, np.ones_like(running), stream.input_tokens
-    )
+    apart_s = decode_s(replica, running, load.context_tokens) + ends * prompt_s
     return np.minimum(mixed_s, apart_s)
 
 
-def _running(replica: Replica, stream: Stream, qps: Floats, held: Floats) -> Floats:
+def _running(
+    replica: Replica, stream: Stream, qps: Floats, held: Floats, prompt_s: Floats
+) -> Floats:
     # Step time grows with the running number, so bisecting n = qps * tokens * step(n) always
     # ends.
     low, high = np.zeros_like(held), held
     for _ in range(_TURNS):
         middle = (low + high) / 2.0
-        wanted = qps * stream.output_tokens * _step_s(replica, stream, np.maximum(middle, 1e-3))
-        low, high = np.where(wanted > middle, middle, low), np.where(wanted > middle, high, middle)
+        step_s = _step_s(replica, stream, np.maximum(middle, 1e-3), prompt_s)
+        more = qps * stream.output_tokens * step_s > middle
+        low, high = np.where(more, middle, low), np.where(more, high, middle)
     return np.maximum((low + high) / 2.0, 1e-3)
 
 

@@ -10,14 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tenfold.physics.arrays import Floats
-from tenfold.physics.serving.kv_cache import kv_bytes_per_token
 from tenfold.physics.serving.replica import Load, Replica
-from tenfold.physics.serving.shapes import dense_weights, expert_weights
 
 # Half of the protocol change is paid at this message size (NCCL on A100 and H100: 1 to 8 MB).
 _BULK_BYTES = 2.0e6
-# An H100 in 8 bit: where the power exponent changes nothing.
-_WATTS_PER_TFLOP = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,44 +62,21 @@ def step_time(replica: Replica, load: Load) -> StepTime:
 
 
 def _products_s(replica: Replica, tokens: Floats, sequences: Floats) -> Floats:
-    shape, layout, eff = replica.shape, replica.layout, replica.efficiency
-    weights = dense_weights(shape) / (layout.tp * layout.pp)
-    rate = _multiply_rate(replica, replica.math_bits)
-    body = _join(
-        2.0 * weights * tokens / rate,
-        weights * replica.widths.dense_bytes / _read_rate(replica),
-        eff.overlap_p,
-    )
+    fixed, overlap_p = replica.fixed, replica.efficiency.overlap_p
+    body = _join(2.0 * fixed.weights * tokens / fixed.rate, fixed.weights_read_s, overlap_p)
     # The head stays in 16 bit and sees only the tokens that will be sampled.
-    head = shape.vocab * shape.hidden / layout.tp
-    head_rate = replica.device.ceiling_16_flops * eff.compute
-    tail = _join(
-        2.0 * head * sequences / head_rate, 2.0 * head / _read_rate(replica), eff.overlap_p
-    )
+    tail = _join(2.0 * fixed.head * sequences / fixed.head_rate, fixed.head_read_s, overlap_p)
     # The last stage carries the head on top of its layers, and the slowest stage sets the pace.
     return body + tail
 
 
 def _experts_s(replica: Replica, tokens: Floats) -> Floats:
-    shape, layout, eff = replica.shape, replica.layout, replica.efficiency
-    experts = np.maximum(shape.experts, 1.0)
-    all_tokens = tokens * layout.attention_dp
-    visited = experts * -np.expm1(all_tokens * np.log1p(-np.minimum(shape.topk / experts, 0.999)))
-    one = expert_weights(shape) * shape.moe_layers / layout.pp / (layout.tp * layout.attention_dp)
-    rows = all_tokens * shape.topk + visited * eff.expert_pad_tokens
-    width = shape.ffn / layout.tp
-    mixed = np.where(
-        (replica.expert_math_bits >= 16) & (replica.widths.expert_bytes < 1), eff.mixed, 1.0
-    )
-    rate = (
-        _multiply_rate(replica, replica.expert_math_bits)
-        * eff.expert
-        * mixed
-        * width
-        / (width + eff.expert_half_ffn)
-    )
-    read = one * visited * replica.widths.expert_bytes / _read_rate(replica)
-    return _join(2.0 * one * rows / rate, read, eff.overlap_p)
+    fixed, eff = replica.fixed, replica.efficiency
+    all_tokens = tokens * replica.layout.attention_dp
+    visited = fixed.experts * -np.expm1(all_tokens * fixed.unvisited_log)
+    rows = all_tokens * replica.shape.topk + visited * eff.expert_pad_tokens
+    read = fixed.expert * visited * replica.widths.expert_bytes / fixed.read_rate
+    return _join(2.0 * fixed.expert * rows / fixed.expert_rate, read, eff.overlap_p)
 
 
 def _cache_s(replica: Replica, sequences: Floats, context_tokens: Floats) -> Floats:
@@ -111,9 +84,7 @@ def _cache_s(replica: Replica, sequences: Floats, context_tokens: Floats) -> Flo
     local = np.where(shape.window > 0, shape.window_share, 0.0)
     kept = np.where(shape.window > 0, np.minimum(context_tokens, shape.window), context_tokens)
     tokens = sequences * ((1.0 - local) * context_tokens + local * kept)
-    group = np.where(shape.mla_rank > 0, 1.0, shape.heads / np.maximum(shape.kv_heads, 1.0))
-    odd = np.where(np.log2(group) % 1.0 > 0, eff.odd_group, 0.0)
-    read = tokens * kv_bytes_per_token(shape, replica.widths, layout) * (1.0 + odd * (group - 1.0))
+    read = tokens * replica.fixed.cache_bytes_per_token * replica.fixed.reread
     read_s = read / (replica.device.memory_bytes_per_s * eff.cache)
     scan_s = eff.scan_s * context_tokens * shape.layers / layout.pp
     # Every query head works on what its group read once: 29 heads per group (Falcon) or a latent
@@ -144,7 +115,7 @@ def _elementwise_s(replica: Replica, tokens: Floats, sequences: Floats) -> Float
     # experts.
     copies = 2.0 * eff.permute * shape.topk * shape.hidden * shape.moe_layers / layout.pp
     logits = sequences * shape.vocab * 4.0 * 3.0 / layout.tp
-    return (tokens * (per_token + copies) + logits) / _read_rate(replica)
+    return (tokens * (per_token + copies) + logits) / replica.fixed.read_rate
 
 
 def _links_s(replica: Replica, tokens: Floats) -> Floats:
@@ -177,24 +148,6 @@ def _floor_s(replica: Replica, sequences: Floats) -> Floats:
     shape, layout, eff = replica.shape, replica.layout, replica.efficiency
     layers_s = eff.layer_floor_s * shape.layers + eff.expert_floor_s * shape.moe_layers
     return layers_s / layout.pp + eff.step_floor_s + eff.sequence_s * sequences
-
-
-def _multiply_rate(replica: Replica, bits: Floats) -> Floats:
-    device, eff = replica.device, replica.efficiency
-    ceiling = np.select(
-        [bits >= 16, bits >= 8],
-        [device.ceiling_16_flops, device.ceiling_8_flops],
-        device.ceiling_4_flops,
-    )
-    share = np.select(
-        [bits >= 16, bits >= 8], [np.ones_like(eff.compute), eff.compute_8], eff.compute_4
-    )
-    watts = device.tdp_w / (ceiling / 1e12) / _WATTS_PER_TFLOP
-    return ceiling * share * eff.compute * watts**eff.power
-
-
-def _read_rate(replica: Replica) -> Floats:
-    return replica.device.memory_bytes_per_s * replica.efficiency.weights
 
 
 def _join(multiply_s: Floats, read_s: Floats, overlap_p: Floats) -> Floats:
