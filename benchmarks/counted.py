@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 from time import perf_counter
@@ -70,7 +70,8 @@ class Counted(NamedTuple):
 
 def count(tree: Path, *, repeat: int = 5, install: bool = False) -> Counted:
     modules = list(modules_of(tree / "src"))
-    folders = modules_by_folder(modules, tree / "src")
+    paths = [module.path for module in modules]
+    folders = modules_by_folder(paths, tree / "src")
     pairs = shared_pairs(modules)
     packages = installed_mb(tree) if install else None
     return Counted(
@@ -84,7 +85,7 @@ def count(tree: Path, *, repeat: int = 5, install: bool = False) -> Counted:
             name: size for name, size in folders.items() if size > FOLDER_MODULES_MAX
         },
         largest_folder=max(folders.items(), key=lambda item: item[1]),
-        prefixes=shared_prefixes(modules, tree / "src"),
+        prefixes=shared_prefixes(paths, tree / "src"),
         cycles=cycles(imports(modules, "loaded")),
         cycles_with_types=cycles(imports(modules, "typed")),
         cycles_anywhere=cycles(imports(modules, "anywhere")),
@@ -112,23 +113,23 @@ def wheel_files(tree: Path) -> list[Path]:
     return [path for package in packages for path in sorted((tree / package).rglob("*.py"))]
 
 
-def modules_by_folder(modules: Sequence[Module], src: Path) -> dict[str, int]:
+def modules_by_folder(paths: Iterable[Path], src: Path) -> dict[str, int]:
     found: dict[str, int] = {}
-    for module in modules:
-        if module.path.name != "__init__.py":
-            folder = str(module.path.parent.relative_to(src))
+    for path in paths:
+        if path.name != "__init__.py":
+            folder = str(path.parent.relative_to(src))
             found[folder] = found.get(folder, 0) + 1
     return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
 
-def shared_prefixes(modules: Sequence[Module], src: Path) -> dict[str, int]:
+def shared_prefixes(paths: Iterable[Path], src: Path) -> dict[str, int]:
     """Return `folder/prefix_` of files that share the first word of their names."""
     found: dict[str, int] = {}
-    for module in modules:
-        stem = module.path.stem
+    for path in paths:
+        stem = path.stem
         if stem.startswith("_"):
             continue
-        key = f"{module.path.parent.relative_to(src)}/{stem.split('_')[0]}"
+        key = f"{path.parent.relative_to(src)}/{stem.split('_')[0]}"
         found[key] = found.get(key, 0) + 1
     many = {f"{key}_": size for key, size in found.items() if size >= PREFIX_FILES}
     return dict(sorted(many.items(), key=lambda item: (-item[1], item[0])))

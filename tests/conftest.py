@@ -3,6 +3,7 @@
 Properties are drawn freely at the desk, and the same way each time where a change must land.
 """
 
+import gc
 import os
 import sys
 from collections.abc import Generator
@@ -21,6 +22,12 @@ sys.dont_write_bytecode = False
 settings.register_profile("desk", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "desk")
+
+
+def pytest_collection_finish() -> None:
+    """Keep all tests and modules out of the collections of garbage: they stay to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

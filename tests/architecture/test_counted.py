@@ -56,9 +56,9 @@ def test_structs_that_share_five_fields_are_a_pair(tree: Path):
 
 def test_folders_prefixes_and_lines_are_counted(tree: Path):
     src = tree / "src"
-    modules = list(modules_of(src))
-    assert modules_by_folder(modules, src) == {"pack": 6, "pack/deep": 3}
-    assert counted.shared_prefixes(modules, src) == {"pack/deep/job_": 3}
+    paths = [module.path for module in modules_of(src)]
+    assert modules_by_folder(paths, src) == {"pack": 6, "pack/deep": 3}
+    assert counted.shared_prefixes(paths, src) == {"pack/deep/job_": 3}
     shipped = [path.name for path in counted.wheel_files(tree)]
     assert shipped == ["__init__.py", "job.py", "job_a.py", "job_b.py"]
 

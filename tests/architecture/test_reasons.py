@@ -1,6 +1,7 @@
 """Reasons are data: every constructor keeps to the registry, and prose is left to the edge."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,7 @@ PLANTED: dict[str, Value] = {
 """By kind, a value with another team's name wherever it can hold one; all others are numbers."""
 
 
+@cache
 def constructors() -> list[tuple[str, ast.Call]]:
     """Return every call that makes a reason, with the file that it is in."""
     return [

@@ -112,7 +112,11 @@ CASES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
 def _tested(tmp_path: Path, name: str, series: dict[str, str], *, fires: bool) -> tuple[int, str]:
     """Ask Prometheus for the pending and firing alarms by its own series of them."""
     rules, test = tmp_path / "rules.yml", tmp_path / "test.yml"
-    rules.write_text(rules_text(LIMITS))
+    # The others say nothing of this one, and to work them out takes most of the time.
+    written = yaml.safe_load(rules_text(LIMITS))
+    for group in written["groups"]:
+        group["rules"] = [rule for rule in group["rules"] if rule["alert"] == name]
+    rules.write_text(yaml.safe_dump(written))
     query = f'count(ALERTS{{alertname="{name}",alertstate="firing"}}) or vector(0)'
     test.write_text(
         yaml.safe_dump(
