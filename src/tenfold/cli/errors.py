@@ -42,6 +42,8 @@ def report_error(error: TenfoldError, as_json: bool) -> None:
 
 def place_of(file: str, line: int | None, message: str) -> str:
     """Return the file and line before a message; nothing if the message names the file."""
+    if not file:
+        return ""
     if line:
         return f"{file}:{line}: "
     return "" if f"`{file}`" in message else f"{file}: "

@@ -141,8 +141,8 @@ app.command(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    as_json = "--json" in words
+    words = _with_stdin(list(sys.argv[1:] if arguments is None else arguments))
+    as_json = "--json" in words[: words.index("--") if "--" in words else None]
     _replace_unencodable()
     if not __debug__:
         complain("error: tenfold needs assertions; run Python without -O")
@@ -170,6 +170,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         report_bug(error, as_json)
         return EXIT_BUG
     return status if isinstance(status, int) else 0
+
+
+def _with_stdin(words: list[str]) -> list[str]:
+    """Return the words of a command with `-` as the name of standard input.
+
+    The parser of options refuses a lone `-`.
+    """
+    if words[:2] != ["job", "submit"]:
+        return words
+    end = words.index("--") if "--" in words else len(words)
+    return ["/dev/stdin" if word == "-" else word for word in words[:end]] + words[end:]
 
 
 def _replace_unencodable() -> None:

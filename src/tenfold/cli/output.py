@@ -79,15 +79,18 @@ def print_file(text: str) -> None:
     sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
 
 
-def print_log(chunks: Iterable[str], *, raw: bool = False) -> None:
-    """Print log chunks as they arrive: unchanged if `raw` or piped, and escaped on a terminal."""
+def print_log(chunks: Iterable[str], *, raw: bool = False, ends_line: bool = True) -> None:
+    """Print log chunks as they arrive: unchanged if `raw` or piped, and escaped on a terminal.
+
+    Unless more follows, the last line is ended.
+    """
     is_raw = raw or not sys.stdout.isatty()
     last = "\n"
     for chunk in chunks:
         sys.stdout.write(chunk if is_raw else visible(chunk))
         sys.stdout.flush()
         last = chunk or last
-    if not last.endswith("\n"):
+    if ends_line and not last.endswith("\n"):
         sys.stdout.write("\n")
 
 

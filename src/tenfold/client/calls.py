@@ -46,6 +46,7 @@ class JobKeys(TypedDict, total=False):
     needs: Sequence[str]
     avoids: Sequence[str]
     allow_pending: bool
+    origin: Mapping[str, Any]
 
 
 class MoreKeys(TypedDict, total=False):

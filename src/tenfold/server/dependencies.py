@@ -67,7 +67,7 @@ def resolve_dependencies(
         made.append(replace(one, terms=terms))
     if findings:
         raise validation_problem(findings, "the submission")
-    return SubmissionRequest(sized(made), request.is_batch)
+    return replace(request, submissions=sized(made))
 
 
 def _too_many() -> Problem:

@@ -26,6 +26,8 @@ def requested(submission: JobSubmitted | None, workdir: Workdir) -> Requested:
         command=() if run is None else run.command,
         workdir=workdir(submission),
         image="" if run is None else run.image,
+        env=() if run is None else tuple(name for name, _ in run.env),
+        origin=None if run is None else run.origin,
         gpus_per_node=shape.gpus_per_node or 0,
         accelerators=shape.accelerators,
         cpus=shape.cpus_milli / CPU_MILLI,

@@ -52,6 +52,8 @@ class SubmissionRequest(Struct, frozen=True):
     is_batch: bool
     notes: Mapping[int, str] = {}
     """Notices about submissions, by position."""
+    workdir_notes: Mapping[int, str] = {}
+    """Why a job does not run in the folder that it was submitted from, by position."""
 
 
 def parse_submissions(body: bytes, token: Token) -> SubmissionRequest:
@@ -113,8 +115,9 @@ def submitted(
 
 def notes_on(request: SubmissionRequest, place: int, policy: Policy) -> tuple[str, ...]:
     """Return the notices about one submission of a request."""
-    own = request.notes.get(place)
-    return (*(() if own is None else (own,)), *ignored_keys(policy, request.submissions[place]))
+    own = (request.notes.get(place), request.workdir_notes.get(place))
+    ignored = ignored_keys(policy, request.submissions[place])
+    return (*(one for one in own if one is not None), *ignored)
 
 
 def read_body(row_type: type[Row], body: bytes, what: str) -> Row:

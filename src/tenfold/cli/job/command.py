@@ -1,4 +1,4 @@
-"""`tenfold job`: submit, list, follow and cancel jobs, and explain why one is pending.
+"""`tenfold job`: run, submit, list, follow and cancel jobs, and explain why one is pending.
 
 Without `--bundle` the commands talk to the running control plane; with it, they read a recorded
 run. Each is imported where it is used, because neither needs what the other does.
@@ -10,12 +10,13 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 from tenfold.cli.arguments import AT_LEAST_ONE, NOT_NEGATIVE, Json
+from tenfold.cli.job.options import NO_OPTIONS, JobOptions
 from tenfold.cli.output import print_note
 from tenfold.model.errors import InputError, Unreachable
 
 app = App(
     name="job",
-    help="Submit, list, follow and cancel jobs, and explain why one is pending",
+    help="Run, submit, list, follow and cancel jobs, and explain why one is pending",
     help_format="plaintext",
     default_parameter=Parameter(show_default=False),
 )
@@ -44,37 +45,81 @@ Every = Annotated[
 ]
 
 
+Wait = Annotated[
+    bool, Parameter(negative="", help="Wait until the job ends, and exit with its exit code")
+]
+Follow = Annotated[
+    bool,
+    Parameter(
+        name=("--follow", "-f"),
+        negative="",
+        help="Stream the job's log until the job ends; implies --wait",
+    ),
+]
+Dry = Annotated[
+    bool,
+    Parameter(
+        name="--dry-run",
+        negative="",
+        help="Show whether and where the job would start, without submitting it",
+    ),
+]
+AllowPending = Annotated[
+    bool,
+    Parameter(
+        negative="",
+        help="Keep the job pending until nodes join if no node can run it, instead of rejecting it",
+    ),
+]
+Options = Annotated[JobOptions, Parameter(name="*")]
+"""The keys of a job file as options."""
+
+
+@app.command(name="run")
+def run_command(
+    *command: Annotated[str, Parameter(help="Command and its arguments, after `--`")],
+    options: Options = NO_OPTIONS,
+    label: Annotated[
+        bool,
+        Parameter(
+            name=("--label", "-l"), negative="", help="Begin each line with the process's number"
+        ),
+    ] = False,
+    allow_pending: AllowPending = False,
+) -> None:
+    """Run a command as a job in the foreground: `tenfold job run --gpus 8 -- python train.py`.
+
+    The output of all processes is printed as it comes. Ctrl-C cancels the job; a second Ctrl-C
+    leaves at once. What happens to the job is printed to standard error, such as why it is
+    pending.
+
+    On the machine of the control plane, the command runs in your current folder and with your PATH
+    and Python environment. Its other variables are those that --env passes.
+
+    The exit status is the job's exit code, 128 plus the signal number if a signal ended the job,
+    or 1 for other failures.
+    """
+    from tenfold.cli.job import live as job_live  # noqa: PLC0415
+    from tenfold.cli.job.words import command_input  # noqa: PLC0415
+
+    job = command_input(command, options)
+    job_live.run(job, label=label, allow_pending=allow_pending)
+
+
 @app.command(name="submit")
 def submit_command(
-    file: Annotated[Path, Parameter(help="Job file (TOML or YAML)")],
-    *,
-    wait: Annotated[
-        bool, Parameter(negative="", help="Wait until the job ends, and exit with its exit code")
-    ] = False,
-    follow: Annotated[
-        bool,
-        Parameter(
-            name=("--follow", "-f"),
-            negative="",
-            help="Stream the job's log until the job ends; implies --wait",
-        ),
-    ] = False,
-    dry: Annotated[
-        bool,
-        Parameter(
-            name="--dry-run",
-            negative="",
-            help="Show whether and where the job would start, without submitting it",
-        ),
-    ] = False,
-    allow_pending: Annotated[
-        bool,
-        Parameter(
-            negative="",
-            help="Keep the job pending until nodes join if no node can run it, instead of"
-            " rejecting it",
-        ),
-    ] = False,
+    *job: Annotated[
+        str,
+        Parameter(help="Job file (TOML or YAML), `-` for standard input, or `--` and a command"),
+    ],
+    options: Options = NO_OPTIONS,
+    array: Annotated[
+        int | None, Parameter(name=("--array", "-a"), help="Submit this many identical jobs")
+    ] = None,
+    wait: Wait = False,
+    follow: Follow = False,
+    dry: Dry = False,
+    allow_pending: AllowPending = False,
     bundle: Annotated[
         Path | None, Parameter(help="With --dry-run, recorded run to check the job against")
     ] = None,
@@ -85,6 +130,9 @@ def submit_command(
     as_json: Json = False,
 ) -> None:
     """Submit a job, and print its name once it is stored durably.
+
+    The job is a job file, standard input (`-`), or a command: `tenfold job submit --gpus 8 --
+    python train.py`. Options override keys of the job file.
 
     With --dry-run, nothing is submitted: the job is checked against the live fleet, or against a
     recorded run with --bundle. The output shows where the job would start, or why it would wait
@@ -99,14 +147,7 @@ def submit_command(
     seek = _remedy_search(quick, every)
     bundle = _bundle(bundle, state)
     if dry and bundle is not None:
-        from tenfold.cli.job.recorded import dry_run_saved  # noqa: PLC0415
-
-        dry_run_saved(file, bundle, at, seek, as_json=as_json)
-        return
-    from tenfold.cli.job import live as job_live  # noqa: PLC0415
-
-    if dry:
-        job_live.dry_run(file, seek, as_json=as_json, allow_pending=allow_pending)
+        _dry_run_saved(job, bundle, at, seek, as_json=as_json)
         return
     if bundle is not None:
         raise Unreachable(
@@ -114,10 +155,17 @@ def submit_command(
             f"cannot submit to `{bundle}`: it is a recorded run",
             "add `--dry-run`, or leave out `--bundle` to submit to the control plane",
         )
-    options = job_live.SubmitOptions(
+    from tenfold.cli.job import live as job_live  # noqa: PLC0415
+    from tenfold.cli.job.words import job_input  # noqa: PLC0415
+
+    what = job_input(job, options, {} if array is None else {"array": array})
+    if dry:
+        job_live.dry_run(what, seek, as_json=as_json, allow_pending=allow_pending)
+        return
+    after = job_live.SubmitOptions(
         wait=wait, follow=follow, as_json=as_json, allow_pending=allow_pending
     )
-    job_live.submit(file, options)
+    job_live.submit(what, after)
 
 
 @app.command(name="list")
@@ -219,12 +267,18 @@ def show_command(
             validator=AT_LEAST_ONE,
         ),
     ] = 20,
+    diff: Annotated[
+        bool,
+        Parameter(
+            negative="", help="Print the uncommitted changes that were recorded at submission"
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show a job's state, reason and latest attempts; for an array, a summary."""
     from tenfold.cli.job import live as job_live  # noqa: PLC0415
 
-    job_live.show_one(job, attempts=attempts, eta=eta, as_json=as_json)
+    job_live.show_one(job, attempts=attempts, eta=eta, as_json=as_json, diff=diff)
 
 
 @app.command(name="logs")
@@ -326,6 +380,18 @@ def why_command(
     from tenfold.cli.job import live as job_live  # noqa: PLC0415
 
     job_live.why(job, seek, as_json=as_json)
+
+
+def _dry_run_saved(
+    words: tuple[str, ...], bundle: Path, at: str | None, seek: RemedySearch, *, as_json: bool
+) -> None:
+    from tenfold.cli.job.recorded import dry_run_saved  # noqa: PLC0415
+
+    if len(words) != 1:
+        raise InputError(
+            "no-job", "a recorded run needs a job file", "pass one job file before `--bundle`"
+        )
+    dry_run_saved(Path(words[0]), bundle, at, seek, as_json=as_json)
 
 
 def _list_source(

@@ -10,8 +10,11 @@ from tenfold.cli.job.columns import node_list, nodes_of, second_of, short_durati
 from tenfold.cli.job.live_render import dropped, eta_text, show_reason
 from tenfold.cli.output import show, table
 from tenfold.model.api.jobs import Job, Requested
-from tenfold.report.figures import count
+from tenfold.model.job.origin import Origin
+from tenfold.report.figures import count, file_bytes
 
+VARIABLES_MOST = 20
+"""Names of variables that are printed; JSON has all of them."""
 COMMAND_MOST = 400
 """Characters of a command that are printed; JSON has all of it."""
 
@@ -59,6 +62,28 @@ def _requested(job: Job, requested: Requested) -> Iterator[str]:
         yield f"image: {requested.image}"
     if requested.workdir:
         yield f"working directory: {requested.workdir}"
+    if requested.env:
+        names = requested.env[:VARIABLES_MOST]
+        more = f" and {len(requested.env) - len(names):,} more" if requested.env != names else ""
+        yield f"variables: {', '.join(names)}{more}"
+    if (origin := requested.origin) is not None:
+        yield from _origin(origin)
+
+
+def _origin(origin: Origin) -> Iterator[str]:
+    if origin.folder and origin.host:
+        yield f"submitted from: {origin.host}:{origin.folder}"
+    if origin.virtual_env:
+        yield f"Python environment: {origin.virtual_env}"
+    code = origin.code
+    if code is None:
+        return
+    branch = f" on {code.branch}" if code.branch else ""
+    state = "uncommitted changes" if code.dirty else "no uncommitted changes"
+    if code.diff_bytes:
+        state += f" (diff of {file_bytes(code.diff_bytes)}; --diff prints it)"
+    more = f", {count(code.untracked, 'untracked file')}" if code.untracked else ""
+    yield f"code: git {code.revision[:12]}{branch}, {state}{more}"
 
 
 def _resources(job: Job, requested: Requested) -> str:

@@ -1,7 +1,6 @@
 """`tenfold job` against the running control plane: submit, list, follow, cancel."""
 
-from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
@@ -9,14 +8,15 @@ from msgspec.structs import replace
 from tenfold.cli.errors import Exit
 from tenfold.cli.job.details import show_job
 from tenfold.cli.job.live_render import dropped, show_dry_run, show_submitted, show_why
-from tenfold.cli.output import complain, print_json, print_log, print_note, show
-from tenfold.client.calls import JobKeys, MoreKeys
+from tenfold.cli.job.origin import origin_here
+from tenfold.cli.output import complain, print_file, print_json, print_log, print_note, show
+from tenfold.client.calls import JobKeys
 from tenfold.client.client import Client
 from tenfold.client.endpoint import find_endpoint
 from tenfold.client.problems import FaultyRequest
-from tenfold.files.jobs.submission import faults_in_file, read_submission
+from tenfold.files.jobs.submission import JobSource, body_of, faults_in
 from tenfold.model.api.jobs import PAGE_MAX, Job, Submitted
-from tenfold.model.errors import InputError, InvalidFile, TenfoldError, Unreachable
+from tenfold.model.errors import InputError, InvalidFile, NoAnswer, TenfoldError, Unreachable
 
 EXIT_NO = 1
 ATTEMPTS_IN_HISTORY = 20
@@ -36,15 +36,27 @@ class SubmitOptions(Struct, frozen=True, kw_only=True):
     allow_pending: bool = False
 
 
-def submit(file: Path, options: SubmitOptions) -> None:
-    """Submit a job file; print the job's name once it is stored durably."""
+class JobInput(NamedTuple):
+    """What a command submits: a job file, standard input or a command, with options."""
+
+    source: JobSource
+    snapshot: bool = True
+
+    @property
+    def file(self) -> str:
+        """The job file; empty for a command."""
+        return self.source.document.file
+
+
+def submit(job: JobInput, options: SubmitOptions) -> None:
+    """Submit a job; print its name once it is stored durably."""
     if options.follow and options.as_json:
         raise InputError(
             "two-questions",
             "`--follow` and `--json` cannot be used together: both write to standard output",
             "submit with `--json`, then run `tenfold job logs ID --follow`",
         )
-    values = _read_for_submit(file, as_json=options.as_json)
+    values = _read_for_submit(job.source, as_json=options.as_json)
     if options.follow and "array" in values:
         raise InputError(
             "follow-array",
@@ -52,8 +64,7 @@ def submit(file: Path, options: SubmitOptions) -> None:
             "use `--wait`, or follow one member: `tenfold job logs 'ID[0]' --follow`",
         )
     with Client() as client:
-        more: MoreKeys = {"allow_pending": True} if options.allow_pending else {}
-        made = client.submit_file(file, **more)
+        made = _submitted(client, job, values, allow_pending=options.allow_pending)
         if options.as_json and not options.wait:
             print_json(made)
             return
@@ -69,37 +80,72 @@ def submit(file: Path, options: SubmitOptions) -> None:
             raise
 
 
-def _read_for_submit(file: Path, *, as_json: bool) -> dict[str, object]:
-    """Return a job file's values; without a control plane, its errors are reported too."""
+def run(job: JobInput, *, label: bool, allow_pending: bool) -> None:
+    """Submit a job and stay in the foreground until it ends; exit with its exit status."""
+    from tenfold.cli.job.foreground import run_in_foreground  # noqa: PLC0415
+
+    values = _read_for_submit(job.source, as_json=False)
+    if "array" in values:
+        raise InputError(
+            "follow-array",
+            "`job run` runs one job in the foreground, but an array has many",
+            "submit it with `tenfold job submit`",
+        )
+    with Client() as client:
+        made = _submitted(client, job, values, allow_pending=allow_pending)
+        run_in_foreground(client, made, label=label)
+
+
+def _submitted(
+    client: Client, job: JobInput, values: dict[str, object], *, allow_pending: bool
+) -> Submitted:
+    more: dict[str, object] = {"allow_pending": True} if allow_pending else {}
+    members = values.get("array")
+    if "origin" not in values:
+        count = members if isinstance(members, int) else 1
+        more["origin"] = origin_here(count, snapshot=job.snapshot)
+    try:
+        return client.submit(**cast("JobKeys", values | more))
+    except FaultyRequest as error:
+        if not error.faults:
+            raise
+        raise faults_in(job.source, error.faults) from None
+
+
+def _read_for_submit(source: JobSource, *, as_json: bool) -> dict[str, object]:
+    """Return the keys of a job; without a control plane, its errors are reported too."""
     try:
         find_endpoint()
     except Unreachable as unreachable:
         try:
-            read_submission(file)
+            body_of(source)
         except InvalidFile:
             if not as_json:
                 print_note(unreachable.message)
             raise
         raise
-    return read_submission(file)
+    return body_of(source)
 
 
-def dry_run(file: Path, seek: RemedySearch, *, as_json: bool, allow_pending: bool = False) -> None:
-    """Print what would happen to a job file; exit with status 1 if it could never start.
+def dry_run(
+    job: JobInput, seek: RemedySearch, *, as_json: bool, allow_pending: bool = False
+) -> None:
+    """Print what would happen to a job; exit with status 1 if it could never start.
 
-    Without a control plane the file is only checked.
+    Without a control plane the job is only checked.
     """
     if not _is_up():
-        check_file(file, as_json=as_json)
+        check_job(job, as_json=as_json)
         return
-    values = read_submission(file) | ({"allow_pending": True} if allow_pending else {})
+    values = body_of(job.source) | ({"allow_pending": True} if allow_pending else {})
+    values.setdefault("origin", origin_here(snapshot=False))
     with Client() as client:
         try:
             found = client.dry_run(seek=seek, eta=seek != "none", **cast("JobKeys", values))
         except FaultyRequest as error:
             if not error.faults:
                 raise
-            raise faults_in_file(file, error.faults) from None
+            raise faults_in(job.source, error.faults) from None
     print_json(found) if as_json else show_dry_run(found)
     if found.outcome == "never":
         raise Exit(EXIT_NO)
@@ -114,21 +160,39 @@ def _is_up() -> bool:
     return True
 
 
-def check_file(file: Path, *, as_json: bool) -> None:
-    """Print that a job file is valid, or raise with all its errors."""
-    values = read_submission(file)
+def check_job(job: JobInput, *, as_json: bool) -> None:
+    """Print that a job is valid, or raise with all its errors."""
+    values = body_of(job.source)
     if as_json:
-        print_json({"file": str(file), "faults": [], "job": values})
+        print_json({"file": job.file, "faults": [], "job": values})
     else:
-        show(f"`{file}` is valid")
+        show(f"`{job.file}` is valid" if job.file else "the job is valid")
         show("no control plane is running; use --bundle run.jsonl.gz to try it on a recorded run")
 
 
-def show_one(job_id: str, *, attempts: int, eta: bool, as_json: bool) -> None:
-    """Print one job with its latest attempts."""
+def show_one(job_id: str, *, attempts: int, eta: bool, as_json: bool, diff: bool = False) -> None:
+    """Print one job with its latest attempts, or the recorded diff of its code."""
     with Client() as client:
         job = _job_with_attempts(client, job_id, attempts, eta=eta)
+    if diff:
+        _print_diff(job)
+        return
     print_json(job) if as_json else show_job(job)
+
+
+def _print_diff(job: Job) -> None:
+    requested = job.requested
+    code = None if requested is UNSET or requested.origin is None else requested.origin.code
+    if code is None or not code.diff:
+        raise NoAnswer(
+            "no-diff",
+            f"no diff was recorded with `{job.id}`",
+            "the code had no uncommitted changes, was not in git, or was not to be recorded",
+        )
+    print_file(code.diff)
+    recorded = len(code.diff.encode())
+    if recorded < code.diff_bytes:
+        print_note(f"{recorded:,} of {code.diff_bytes:,} bytes: the rest was not recorded")
 
 
 def _job_with_attempts(client: Client, job_id: str, attempts: int, *, eta: bool = False) -> Job:

@@ -19,6 +19,8 @@ from tenfold.model.fleet import finding
 SIZE_MAX_BYTES = 64 * 1024 * 1024
 _PIECE_BYTES = 1 << 20
 _MANY_DIGITS = re.compile(r"[0-9_]{1000,}")
+_TOML_LINE = re.compile(r"""\[[^,{]*\]|[A-Za-z0-9_."' -]+=""")
+"""The first line of a TOML document: a table, or a key and a value."""
 SUFFIXES = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}
 
 Table = dict[str, object]
@@ -47,6 +49,14 @@ def read_document(path: Path) -> Document:
     text = read_text(path)
     assert kind is not None, "directories are rejected above"
     return _toml(path, text) if kind == "toml" else _yaml(path, text)
+
+
+def parse_document(text: str, name: str) -> Document:
+    """Parse text that has no suffix, such as standard input: TOML, or YAML, which includes JSON."""
+    path = Path(name)
+    first = next((line for line in map(str.strip, text.splitlines()) if line[:1] not in "#"), "")
+    is_toml = _TOML_LINE.match(first) is not None or not first
+    return _toml(path, text) if is_toml else _yaml(path, text)
 
 
 def read_text(path: Path, size_max_bytes: int = SIZE_MAX_BYTES) -> str:

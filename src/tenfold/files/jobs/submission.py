@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar, cast
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -51,11 +51,39 @@ _UNITS_S = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 6
 _DURATION_HINT = "use seconds, or a duration such as `90m`, `12h`, `2d`, `1-12:00:00`"
 
 
+class JobSource(NamedTuple):
+    """A job file, and options of the command line, which override its keys."""
+
+    document: Document
+    options: Mapping[str, object]
+
+
+def job_source(
+    read: Path | Document | None, options: Mapping[str, object] | None = None
+) -> JobSource:
+    """Read a job file, if there is one; `env` of the options is added to that of the file."""
+    if read is None:
+        document = Document("", {}, lambda _: None)
+    else:
+        document = read_document(read) if isinstance(read, Path) else read
+    given = dict(options or {})
+    own, more = document.values.get("env"), given.get("env")
+    if isinstance(own, dict) and isinstance(more, dict):
+        given["env"] = {**cast("dict[str, object]", own), **cast("dict[str, object]", more)}
+    return JobSource(document, given)
+
+
 def read_submission(path: Path) -> dict[str, object]:
     """Return the body of a submission from a job file, or raise `FaultyFile` with all errors."""
-    document = read_document(path)
+    return body_of(job_source(path))
+
+
+def body_of(source: JobSource) -> dict[str, object]:
+    """Return the body of a submission, or raise `FaultyFile` with all errors."""
+    document, options = source
     findings: list[Finding] = []
     values, written = _by_main_keys(document.values, findings)
+    values |= options
     body = {key: value for key, value in values.items() if key not in NOT_SUBMITTED}
     submission_of(body, TeamId("any"), "", findings)
     rest = values.keys() - body.keys()
@@ -66,14 +94,18 @@ def read_submission(path: Path) -> dict[str, object]:
         faulty = {key for one in findings for key in one.path[:1]}
         findings += [_not_submitted(key) for key in values if key in rest and key not in faulty]
     if findings:
-        raise _faulty(path, document, written, findings)
+        raise _faulty(source, written, findings)
     return body
 
 
 def faults_in_file(path: Path, faults: Iterable[Fault]) -> InvalidFile:
     """Return the errors that a control plane found in a job, with their lines in its file."""
-    document = read_document(path)
-    _, written = _by_main_keys(document.values, [])
+    return faults_in(job_source(path), faults)
+
+
+def faults_in(source: JobSource, faults: Iterable[Fault]) -> InvalidFile:
+    """Return the errors that a control plane found, with their lines or options."""
+    _, written = _by_main_keys(source.document.values, [])
     findings = [
         Finding(
             code=one.code,
@@ -83,17 +115,17 @@ def faults_in_file(path: Path, faults: Iterable[Fault]) -> InvalidFile:
         )
         for one in faults
     ]
-    return _faulty(path, document, written, findings)
+    return _faulty(source, written, findings)
 
 
 def read_job_file(path: Path) -> JobFile:
     """Return a job file whose `command` is optional, or raise `FaultyFile` with all errors."""
-    document = read_document(path)
+    source = job_source(path)
     findings: list[Finding] = []
-    values, written = _by_main_keys(document.values, findings)
+    values, written = _by_main_keys(source.document.values, findings)
     row = _job_file(values, findings)
     if row is None or findings:
-        raise _faulty(path, document, written, findings)
+        raise _faulty(source, written, findings)
     return row
 
 
@@ -162,18 +194,25 @@ def _by_main_keys(
 
 
 def _faulty(
-    path: Path, document: Document, written: Mapping[str, str], findings: Iterable[Finding]
+    source: JobSource, written: Mapping[str, str], findings: Iterable[Finding]
 ) -> InvalidFile:
-    """Return the error with each finding under the key as written, with its line."""
+    """Return the error with each finding under the key as written, with its line or option."""
+    document, options = source
     located: list[Finding] = []
     for one in findings:
         main = next((part for part in one.path if isinstance(part, str)), "")
-        key = written.get(main, main)
+        is_option = main in options or not document.file
+        key = _option(main) if is_option and main else written.get(main, main)
         where = (key, *one.path[1:]) if one.path else ()
         message = one.message.replace(f"`{main}`", f"`{key}`")
-        line = document.line_of(where)
-        located.append(replace(one, message=message, path=where, file=document.file, line=line))
-    return InvalidFile(str(path), sorted(located, key=lambda one: one.line or 0))
+        file, line = ("", None) if is_option else (document.file, document.line_of(where))
+        located.append(replace(one, message=message, path=where, file=file, line=line))
+    return InvalidFile(document.file, sorted(located, key=lambda one: one.line or 0))
+
+
+def _option(key: str) -> str:
+    """Return the option of the command line for a key."""
+    return key if key == "command" else f"--{key.replace('_', '-')}"
 
 
 def _spec(kind: type[Spec], values: Mapping[str, object], findings: list[Finding]) -> Spec | None:
@@ -252,6 +291,7 @@ def _run_spec(row: JobSpec) -> RunSpec:
         checkpoint=checkpoint,
         grace_ms=_millis(row.grace) or GRACE_MS,
         silent_ms_most=_millis(row.silent_limit),
+        origin=row.origin,
     )
 
 

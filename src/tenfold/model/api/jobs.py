@@ -6,6 +6,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from tenfold.model.api.nodes import CordonedNode
 from tenfold.model.job.job import ENDED, JobState
+from tenfold.model.job.origin import Origin
 from tenfold.model.job.usage import Measure
 
 PAGE_MAX = 1_000
@@ -104,6 +105,10 @@ class Requested(Struct, frozen=True, kw_only=True):
     workdir: str = ""
     """Its working directory on the node; empty if it is not known."""
     image: str = ""
+    env: tuple[str, ...] = ()
+    """Names of the variables that the job sets, without their values."""
+    origin: Origin | None = None
+    """Where it was submitted from, and the code there; `diff` only for members of its team."""
     gpus_per_node: int = 0
     """0 if any number per node will do."""
     accelerators: tuple[str, ...] = ()

@@ -5,6 +5,7 @@ A simulated job has none. Deciders never see it: placement does not depend on th
 
 from msgspec import Struct, field
 
+from tenfold.model.job.origin import Origin
 from tenfold.model.units import SECOND, Millis
 
 GRACE_MS = Millis(30 * SECOND)
@@ -35,3 +36,8 @@ class RunSpec(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omi
     """A member without a heartbeat for longer than this is considered hung; None disables it."""
     trace: str = ""
     """The trace that the submission belongs to, as a `traceparent`; empty without one."""
+    origin: Origin | None = None
+    """Where it was submitted from, if the command line submitted it."""
+    submit_folder: str = ""
+    """The submitter's folder, where the command starts if `folder` is empty. Checkpoints with a
+    relative path are in the job's own folder all the same: two jobs must not share them."""

@@ -12,6 +12,7 @@ from typing import Annotated
 from msgspec import Meta, Struct, field
 
 from tenfold.model.fleet.constraints import Level, TopologyMode
+from tenfold.model.job.origin import Origin
 from tenfold.model.job.submission import ARRAY_MOST
 from tenfold.model.job.terms import JobKind
 from tenfold.model.strings import (
@@ -93,6 +94,8 @@ class JobSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     avoids: Tags = field(default_factory=list[str])
     allow_pending: bool = False
     """Keep it pending where no set of nodes of the fleet can ever run it, until nodes join."""
+    origin: Origin | None = None
+    """Where it was submitted from; the command line fills it in."""
 
 
 class JobFile(JobSpec, frozen=True, kw_only=True):

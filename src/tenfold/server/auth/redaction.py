@@ -2,8 +2,8 @@
 
 A preemption may name the job that caused it, and a cordon the jobs that failed there. Below
 `operator`, fields that name other teams' jobs, users or teams are removed, and so is free text from
-before reasons had fields. The values of a job's environment are shown only to members of its team:
-they may be secrets, and neither dashboards nor operators need them.
+before reasons had fields. The values of a job's environment and the diff of its code are shown only
+to members of its team: they may be secrets, and neither dashboards nor operators need them.
 """
 
 from collections.abc import Iterable
@@ -27,6 +27,7 @@ from tenfold.model.events import (
     NodeTested,
     job_of,
 )
+from tenfold.model.job.origin import Origin
 from tenfold.model.reason import Reason
 from tenfold.report.reasons.render import with_sentences
 from tenfold.server.auth.tokens import Role, Token
@@ -87,15 +88,31 @@ def _without_prose(event: Event) -> Event:
 
 
 def _without_values(row: EventRow, token: Token) -> EventRow:
-    """Return an event without environment values, unless they are the reader's own."""
-    if row.kind != _SUBMITTED or '"env"' not in row.body:
+    """Return an event without environment values and diff, unless they are the reader's own."""
+    if row.kind != _SUBMITTED or ('"env"' not in row.body and '"diff"' not in row.body):
         return row
     plain: dict[str, Any] = msgspec.json.decode(row.body)
     work: dict[str, Any] = plain.get("work") or {}
-    if "env" not in work or (plain["job"]["team"] == token.team and token.role >= Role.member):
+    code: dict[str, Any] = (work.get("origin") or {}).get("code") or {}
+    if ("env" not in work and "diff" not in code) or sees_secrets(token, plain["job"]["team"]):
         return row
-    work["env"] = [[pair[0], REDACTED] for pair in work["env"]]
+    if "env" in work:
+        work["env"] = [[pair[0], REDACTED] for pair in work["env"]]
+    if "diff" in code:
+        code["diff"] = REDACTED
     return row._replace(body=msgspec.json.encode(plain).decode())
+
+
+def sees_secrets(token: Token, team: str) -> bool:
+    """Tell whether a token sees environment values and diffs of a team's jobs."""
+    return team == token.team and token.role >= Role.member
+
+
+def without_diff(origin: Origin | None) -> Origin | None:
+    """Return where a job was submitted from, without the diff of its code."""
+    if origin is None or origin.code is None or not origin.code.diff:
+        return origin
+    return replace(origin, code=replace(origin.code, diff=REDACTED))
 
 
 def _teams(connection: Connection, names: Iterable[str]) -> dict[str, str]:

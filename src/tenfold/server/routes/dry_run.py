@@ -26,6 +26,7 @@ from tenfold.server.runtime.admission import EXPENSIVE
 from tenfold.server.runtime.deps import Control, ControlDep
 from tenfold.server.schemas import iso, to_eta
 from tenfold.server.submissions import SubmissionRequest, notes_on
+from tenfold.server.workdirs import needs_workdirs, with_workdirs
 from tenfold.study.why.remedies import RemedySearch
 
 NODES_SHOWN_MAX = 100
@@ -62,6 +63,8 @@ def _dry_run(
 ) -> DryRun:
     if has_dependencies(parsed):
         parsed = resolve_dependencies(parsed, control.store, token)
+    if needs_workdirs(parsed):
+        parsed = with_workdirs(parsed, control.machine, control.folder_check)
     parsed, advice = control.feasibility.advised(parsed, body, token.reader)
     (one,) = parsed.submissions
     with control.store.reading() as connection:

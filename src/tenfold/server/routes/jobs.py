@@ -29,6 +29,7 @@ from tenfold.model.job.submission import SubmitKey
 from tenfold.model.reason import Reason
 from tenfold.report import figures
 from tenfold.server.auth.access import AuthedRequest, can_see, requires_role, visible_team
+from tenfold.server.auth.redaction import sees_secrets, without_diff
 from tenfold.server.auth.tokens import Role, Token
 from tenfold.server.dependencies import has_dependencies, resolve_dependencies
 from tenfold.server.event_cursor import SEQ_MAX
@@ -42,6 +43,7 @@ from tenfold.server.runtime.deps import Control, ControlDep, JobLogs
 from tenfold.server.schemas import iso, to_array, to_job
 from tenfold.server.submissions import SubmissionRequest, parse_submissions, submitted
 from tenfold.server.usage import with_use
+from tenfold.server.workdirs import needs_workdirs, with_workdirs
 
 INLINE_BYTES = 8_192
 """Larger bodies are parsed in a thread, so that they do not block other requests."""
@@ -91,6 +93,10 @@ async def submit_jobs(
         if has_dependencies(parsed):
             parsed = await to_thread.run_sync(
                 resolve_dependencies, parsed, control.store, request.user
+            )
+        if needs_workdirs(parsed):
+            parsed = await to_thread.run_sync(
+                with_workdirs, parsed, control.machine, control.folder_check
             )
         if not control.feasibility.has_checked(parsed):
             parsed = await to_thread.run_sync(
@@ -195,6 +201,8 @@ def show_job(
     now_ms = control.now_ms()
     shown = to_job(row, story.attempts, request.user, snapshot, forecast, now_ms=now_ms)
     details = requested(read.submission(control.store, job_id), control.workdir)
+    if not sees_secrets(request.user, row.team):
+        details = replace(details, origin=without_diff(details.origin))
     times = read.run_times(control.store, job_id, now_ms)
     used = gpu_hours(row, details.gpus_per_node, times)
     shown = replace(shown, requested=details, gpu_hours=used)

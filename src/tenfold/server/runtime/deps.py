@@ -24,6 +24,7 @@ from tenfold.server.metrics.metrics import Meters
 from tenfold.server.metrics.traces import Traces
 from tenfold.server.runtime.admission import Budgets
 from tenfold.server.runtime.limiter import Limiter
+from tenfold.server.workdirs import FolderCheck
 
 
 class JobLogs(Protocol):
@@ -63,6 +64,10 @@ class Control(Struct, frozen=True, kw_only=True, eq=False):
     traces: Traces = field(default_factory=Traces)
     workdir: Workdir = lambda _: ""
     """Where a job runs."""
+    machine: str = ""
+    """Identifies this machine; jobs submitted from it may run in the submitter's folder."""
+    folder_check: FolderCheck = lambda *_: None
+    """Whether a team's jobs may enter a folder."""
     wait_s: float = WAIT_S
     """How long a request waits for the loop."""
     is_closing: Callable[[], bool] = lambda: False

@@ -52,6 +52,7 @@ from tenfold.server.metrics.usage import UsageCollector
 from tenfold.server.runtime.admission import Budgets
 from tenfold.server.runtime.budgets import Limits
 from tenfold.server.runtime.deps import Control, JobLogs
+from tenfold.server.workdirs import FolderCheck
 
 END_S = 30.0
 """How long the loop may take to stop: it finishes a commit, not a job."""
@@ -72,6 +73,8 @@ class ServerDeps(Struct, frozen=True, kw_only=True, eq=False):
     logs: JobLogs
     saved_at: CheckpointTime = lambda job, work: None
     workdir: Workdir = lambda _: ""
+    machine: str = ""
+    folder_check: FolderCheck = lambda *_: None
     policy: Policy = Policy()
     shadow: Policy | None = None
     """A policy whose decisions are logged and not carried out."""
@@ -135,6 +138,8 @@ class Runtime:
             trouble=self.trouble,
             now_ms=now_ms,
             workdir=deps.workdir,
+            machine=deps.machine,
+            folder_check=deps.folder_check,
             wait_s=deps.wait_s,
             late=self.late,
             clock_ahead_ms=self.clock_ahead_ms,

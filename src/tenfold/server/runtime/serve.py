@@ -29,6 +29,7 @@ from tenfold.live.gpu_use import gpu_reader
 from tenfold.live.local.executor import LocalExecutor
 from tenfold.live.local.member.team_users import TeamUsers
 from tenfold.live.local.node_test import COMMAND
+from tenfold.live.local.processes import boot
 from tenfold.live.local.usage import LocalProbe
 from tenfold.model.errors import TenfoldError, Unreachable
 from tenfold.model.reason import Reason
@@ -51,7 +52,13 @@ from tenfold.server.runtime.limiter import max_streams
 from tenfold.server.runtime.logs import log_to
 from tenfold.server.runtime.runtime import Runtime, ServerDeps
 from tenfold.server.runtime.settings import BACKLOG, Settings, check, check_pair, listen, url_of
-from tenfold.server.runtime.state_dir import LocalLogs, StateDir, saved_in, workdir_in
+from tenfold.server.runtime.state_dir import (
+    LocalLogs,
+    StateDir,
+    check_folders,
+    saved_in,
+    workdir_in,
+)
 
 GRACE_S = 5
 """From the signal to the end of requests in progress."""
@@ -185,6 +192,8 @@ def _deps(settings: Settings, folder: StateDir, users: TeamUsers | None) -> Serv
         logs=LocalLogs(folder.run),
         saved_at=saved_in(folder.run, users),
         workdir=workdir_in(folder.run),
+        machine=boot(),
+        folder_check=check_folders(users),
         policy=settings.policy,
         shadow=settings.shadow,
         shadow_log=folder.shadow,

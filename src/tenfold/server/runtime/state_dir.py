@@ -27,17 +27,18 @@ from tenfold.live.attempts.active import CheckpointTime
 from tenfold.live.executor import LOG_TAIL_BYTES, MemberLog
 from tenfold.live.local.attempt import logs
 from tenfold.live.local.attempt.folder import ExecutorDir, plain_name, private_folder
-from tenfold.live.local.attempt.open_folder import opened
+from tenfold.live.local.attempt.open_folder import open_folder, opened
 from tenfold.live.local.attempt.places import JobFolders
 from tenfold.live.local.member.team_users import TeamUsers
 from tenfold.live.local.member.user import reading_as
 from tenfold.live.local.spawner.wire import LaunchLine
 from tenfold.model.errors import InputError
 from tenfold.model.events import JobSubmitted
-from tenfold.model.ids import JobId
+from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import Job
 from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.units import Millis
+from tenfold.server.workdirs import ClosedFolder, FolderCheck
 
 _LOG = logging.getLogger("tenfold.server")
 NODES = "nodes.json"
@@ -195,6 +196,31 @@ def workdir_in(run: Path) -> Callable[[JobSubmitted], str]:
         if run_spec is None:
             return ""
         line = {"job": job.id, "team": job.team, "folder": run_spec.folder, "saves_folder": ""}
+        line |= {"submit_folder": "" if run_spec.folder else run_spec.submit_folder}
         return JobFolders(home, cast("LaunchLine", line)).workdir
 
     return workdir
+
+
+def check_folders(users: TeamUsers | None) -> FolderCheck:
+    """Return a function that tells why a team's jobs cannot enter a folder.
+
+    With team users the folder is opened with the rights of that user, in this thread only.
+    """
+
+    def check(team: TeamId, folder: str) -> ClosedFolder | None:
+        user = None if users is None else users.stand_in(team)
+        if users is not None and user is None:
+            return None
+        whose = "jobs" if user is None else f"jobs of team `{team}` (uid {user['uid']})"
+        try:
+            with reading_as(user):
+                os.close(open_folder(folder))
+        except (FileNotFoundError, NotADirectoryError):
+            return ClosedFolder("missing", f"`{folder}` is not a folder on this machine")
+        except OSError as error:
+            why = (error.strerror or "").lower()
+            return ClosedFolder("closed", f"{whose} cannot enter `{folder}`: {why}")
+        return None
+
+    return check

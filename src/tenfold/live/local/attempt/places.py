@@ -21,6 +21,8 @@ class JobFolders:
             self.workdir = f"{self.team}/{file_name(launch['job'])}"
         saves = launch["saves_folder"]
         self.checkpoints = os.path.normpath(os.path.join(self.workdir, saves)) if saves else ""
+        # After the checkpoints, which stay in the job's own folder: others submit from there too.
+        self.workdir = launch.get("submit_folder") or self.workdir
         self.user = launch.get("user")
 
     def prepare(self) -> int:

@@ -85,6 +85,20 @@ class TeamUsers:
             return None
         return {"uid": uid, "gid": uid, "groups": [], "name": file_name(team)}
 
+    def stand_in(self, team: str) -> UserLine | None:
+        """Return the user of a team, or one that no team has, from any thread.
+
+        A new team gets a user with its first job. Until then, it can do what any other user can.
+        """
+        known = self.known(team)
+        if known is not None:
+            return known
+        try:
+            uid = self._free()
+        except UidsExhausted:
+            return None
+        return {"uid": uid, "gid": uid, "groups": [], "name": file_name(team)}
+
     def migrate_ownership(self, but: tuple[str, ...] = ()) -> int:
         """Give existing folders to their teams, once; return how many files were left alone."""
         remove_other_access(self._home.path, ("attempts", "teams"))

@@ -33,6 +33,7 @@ def why_refused(launch: Launch, path: str) -> tuple[str, Reason | None]:
     words = [
         *spec.command,
         spec.folder,
+        spec.submit_folder,
         saves,
         spec.image,
         *(word for pair in spec.env for word in pair),
@@ -64,7 +65,7 @@ def _why_image_unusable(launch: Launch, runtime: str) -> Reason | None:
     if not IMAGE_NAME.fullmatch(spec.image) or spec.image.partition(":")[0] in TRANSPORTS:
         return Reason("unusable-image", {"image": Text(spec.image), "runtime": name})
     saves = spec.checkpoint.folder if spec.checkpoint else ""
-    words = [spec.folder, saves, *(word for pair in spec.env for word in pair)]
+    words = [spec.folder, spec.submit_folder, saves, *(word for pair in spec.env for word in pair)]
     if any("\n" in word or "\r" in word for word in words):
         return Reason("unusable-word", {"runtime": name})
     if any(lacks_device_spec(member.gpus) for member in launch.members):
@@ -93,7 +94,7 @@ def launch_line(
 ) -> LaunchLine:
     """Return a launch as plain values, with defaults."""
     spec = launch.run_spec
-    return {
+    line: LaunchLine = {
         "job": launch.job_id,
         "attempt": launch.attempt,
         "team": launch.team,
@@ -120,3 +121,6 @@ def launch_line(
         ],
         "ordered_ms": now_ms(),
     }
+    if spec.submit_folder and not spec.folder:
+        line["submit_folder"] = spec.submit_folder
+    return line

@@ -7,8 +7,9 @@ misread raises `PROTOCOL`; the client then asks the older spawner to exit.
 import json
 from typing import Any, Literal, NotRequired, TypedDict, cast
 
-PROTOCOL = 2
-"""Version 1 had no team users: it would have run their jobs as root."""
+PROTOCOL = 3
+"""Version 1 had no team users: it would have run their jobs as root. Version 2 had no folder of the
+submitter: it would have run commands elsewhere."""
 NUMBER_MOST = 1 << 53
 """Larger numbers in files of an attempt are damage."""
 LINE_BYTES_MOST = 4 * 1024 * 1024
@@ -46,6 +47,8 @@ class LaunchLine(TypedDict):
     inherited: dict[str, str]
     """Variables inherited from the control plane."""
     folder: str
+    submit_folder: NotRequired[str]
+    """Where the command starts if `folder` is empty."""
     image: str
     runtime: str
     """Path of the container runtime."""

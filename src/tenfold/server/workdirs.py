@@ -1,0 +1,83 @@
+"""Choose the working directory of jobs at submission, and refuse folders that are closed to them.
+
+The folder that the submitter was in is used if the control plane runs on the same machine and the
+job's user may enter it. Otherwise the job gets a folder of its own, and a note says why. A
+`workdir` of the job file that the job's user cannot enter is refused.
+"""
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+from msgspec.structs import replace
+
+from tenfold.model.fleet.finding import Finding
+from tenfold.model.ids import TeamId
+from tenfold.model.job.origin import Origin
+from tenfold.model.job.submission import Submission
+from tenfold.server.problems import validation_problem
+from tenfold.server.submissions import SubmissionRequest, sized
+
+OWN_FOLDER = "it runs in a folder of its own"
+HINT = "let that user enter the folder (`chmod o+x`), or leave out `workdir`"
+
+
+class ClosedFolder(NamedTuple):
+    """Why the jobs of a team cannot use a folder."""
+
+    kind: Literal["missing", "closed"]
+    sentence: str
+
+
+FolderCheck = Callable[[TeamId, str], ClosedFolder | None]
+"""Tells why a team's jobs cannot enter a folder on this machine; None if they can."""
+
+
+def needs_workdirs(request: SubmissionRequest) -> bool:
+    """Tell whether a folder of any job of a request must be looked at."""
+    return any(_absolute(one) or _origin(one).folder for one in request.submissions)
+
+
+def with_workdirs(
+    request: SubmissionRequest, machine: str, check: FolderCheck
+) -> SubmissionRequest:
+    """Return a request with the working directories of its jobs; raise if one is closed."""
+    findings: list[Finding] = []
+    made: list[Submission] = []
+    notes: dict[int, str] = {}
+    known: dict[tuple[TeamId, str], ClosedFolder | None] = {}
+
+    def closed(team: TeamId, folder: str) -> ClosedFolder | None:
+        if (team, folder) not in known:
+            known[team, folder] = check(team, folder)
+        return known[team, folder]
+
+    for place, one in enumerate(request.submissions):
+        folder = _origin(one).folder
+        if (workdir := _absolute(one)) and (found := closed(one.team, workdir)) is not None:
+            if found.kind == "closed":
+                path = ("jobs", place, "workdir") if request.is_batch else ("workdir",)
+                message = f"`workdir` cannot be used: {found.sentence}"
+                findings.append(
+                    Finding(code="workdir-closed", message=message, hint=HINT, path=path)
+                )
+        elif not one.run_spec.folder and folder:
+            if _origin(one).machine != machine:
+                notes[place] = f"{OWN_FOLDER}: you submitted it from another machine"
+            elif (found := closed(one.team, folder)) is not None:
+                notes[place] = f"{OWN_FOLDER}: {found.sentence}"
+            else:
+                one = replace(one, run_spec=replace(one.run_spec, submit_folder=folder))  # noqa: PLW2901
+        made.append(one)
+    if findings:
+        raise validation_problem(findings, "the submission")
+    return replace(request, submissions=sized(made), workdir_notes=notes)
+
+
+def _absolute(one: Submission) -> str:
+    """Return the folder that a job names by an absolute path; others are in its team's folder."""
+    folder = one.run_spec.folder
+    return folder if folder.startswith("/") else ""
+
+
+def _origin(one: Submission) -> Origin:
+    return one.run_spec.origin or Origin()
