@@ -30,7 +30,7 @@ from tenfold.live.local.spawner import wire
 from tenfold.model import acceptance, actions, baseline, events, reason
 from tenfold.model.fleet import constraints, node
 from tenfold.model.fleet.node import NodeState
-from tenfold.model.job import failures, job, run_spec, submission, terms
+from tenfold.model.job import failures, job, origin, run_spec, submission, terms
 from tenfold.model.policy import governance
 from tenfold.model.policy import slurm as slurm_policy
 from tenfold.model.policy.policy import Policy
@@ -133,6 +133,8 @@ STRUCTS: dict[str, type[Struct]] = {
     "where": constraints.PlacementConstraints,
     "window": terms.Window,
     "work": run_spec.RunSpec,
+    "origin": origin.Origin,
+    "code": origin.CodeState,
 }
 
 LINES: dict[str, type] = {

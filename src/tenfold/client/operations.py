@@ -76,10 +76,6 @@ class Operations:
         """The URL of the control plane."""
         return self._current.endpoint.url
 
-    def tolerance(self) -> OutageTolerance:
-        """Return what tolerates a restart of the control plane, for callers that poll."""
-        return OutageTolerance(self._current)
-
     async def submit(self, *, key: str | None = None, **job: Unpack[JobKeys]) -> Submitted:
         """Submit a job, with the keys of a job file; return once it is on disk.
 

@@ -16,6 +16,8 @@ from tenfold.cli.errors import Exit
 from tenfold.cli.job.live import exit_status
 from tenfold.cli.output import complain, print_log
 from tenfold.client.client import Client
+from tenfold.client.problems import BAD_TOKEN
+from tenfold.client.retries import OUTAGE_S
 from tenfold.model.api.jobs import Job, Submitted
 from tenfold.model.errors import Refused, TenfoldError, Unreachable
 
@@ -141,7 +143,7 @@ class _Foreground:
         self._job_id = job_id
         self._interrupts = interrupts
         self._outputs = Outputs(job_id, label=label)
-        self._tolerance = client.operations.tolerance()
+        self._unreachable_s: float | None = None
         self._since_s = monotonic()
         self._said = ""
         self._is_cancelled = False
@@ -169,13 +171,20 @@ class _Foreground:
                 return job
 
     def _job(self) -> Job | None:
+        """Return the job; None while the control plane restarts, which does not end the job."""
         try:
             job = self._client.job(self._job_id)
         except (Unreachable, Refused) as problem:
-            # A restart of the control plane does not end the job.
-            self._tolerance.failed(problem, monotonic())
+            now_s = monotonic()
+            self._unreachable_s = self._unreachable_s or now_s
+            is_outage = isinstance(problem, Unreachable) or problem.code in BAD_TOKEN
+            if not is_outage or now_s - self._unreachable_s > OUTAGE_S:
+                raise
+            # It has a new address and a new token after a restart.
+            with suppress(TenfoldError):
+                self._client = Client()
             return None
-        self._tolerance.answered()
+        self._unreachable_s = None
         return job
 
     def _explain(self, job: Job) -> None:
