@@ -44,7 +44,7 @@ def command_input(
     """Return a job that runs a command."""
     if not words:
         raise InputError(
-            "no-command",
+            "no-job",
             "no command given",
             "write it after `--`: `tenfold job run --gpus 8 -- python train.py`",
         )

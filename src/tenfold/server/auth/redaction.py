@@ -93,7 +93,8 @@ def _without_values(row: EventRow, token: Token) -> EventRow:
         return row
     plain: dict[str, Any] = msgspec.json.decode(row.body)
     work: dict[str, Any] = plain.get("work") or {}
-    code: dict[str, Any] = (work.get("origin") or {}).get("code") or {}
+    origin: dict[str, Any] = work.get("origin") or {}
+    code: dict[str, Any] = origin.get("code") or {}
     if ("env" not in work and "diff" not in code) or sees_secrets(token, plain["job"]["team"]):
         return row
     if "env" in work:

@@ -24,7 +24,7 @@ from tenfold.server.metrics.metrics import Meters
 from tenfold.server.metrics.traces import Traces
 from tenfold.server.runtime.admission import Budgets
 from tenfold.server.runtime.limiter import Limiter
-from tenfold.server.workdirs import FolderCheck
+from tenfold.server.workdirs import FolderCheck, any_folder
 
 
 class JobLogs(Protocol):
@@ -66,7 +66,7 @@ class Control(Struct, frozen=True, kw_only=True, eq=False):
     """Where a job runs."""
     machine: str = ""
     """Identifies this machine; jobs submitted from it may run in the submitter's folder."""
-    folder_check: FolderCheck = lambda *_: None
+    folder_check: FolderCheck = any_folder
     """Whether a team's jobs may enter a folder."""
     wait_s: float = WAIT_S
     """How long a request waits for the loop."""

@@ -52,7 +52,7 @@ from tenfold.server.metrics.usage import UsageCollector
 from tenfold.server.runtime.admission import Budgets
 from tenfold.server.runtime.budgets import Limits
 from tenfold.server.runtime.deps import Control, JobLogs
-from tenfold.server.workdirs import FolderCheck
+from tenfold.server.workdirs import FolderCheck, any_folder
 
 END_S = 30.0
 """How long the loop may take to stop: it finishes a commit, not a job."""
@@ -74,7 +74,7 @@ class ServerDeps(Struct, frozen=True, kw_only=True, eq=False):
     saved_at: CheckpointTime = lambda job, work: None
     workdir: Workdir = lambda _: ""
     machine: str = ""
-    folder_check: FolderCheck = lambda *_: None
+    folder_check: FolderCheck = any_folder
     policy: Policy = Policy()
     shadow: Policy | None = None
     """A policy whose decisions are logged and not carried out."""
