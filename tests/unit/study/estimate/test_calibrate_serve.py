@@ -1,6 +1,7 @@
 """Observed runs move serving estimates: by their own engine, from rates or from waits."""
 
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ def row(**fields: object) -> ServeRow:
     return ServeRow(**{**BASE, **fields})  # pyright: ignore
 
 
+@cache
 def answer(asked: ServeRow, *observed: ServeRow) -> ServeEstimate:
     [found] = estimate_serve([asked], CATALOGUE, observed)
     assert isinstance(found, ServeEstimate)
