@@ -1,6 +1,5 @@
 """A Prometheus that really runs scrapes a control plane that really runs."""
 
-from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -14,16 +13,9 @@ from unit.up_process import Up
 pytestmark = pytest.mark.engine
 
 
-@pytest.fixture
-def up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Up, None, None]:
+@pytest.fixture(autouse=True)
+def prometheus() -> None:
     require_prometheus()
-    for name in ("TENFOLD_URL", "TENFOLD_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("TENFOLD_HOME", str(tmp_path / "home"))
-    made = Up(tmp_path / "home")
-    yield made
-    if made.process is not None:
-        made.kill()
 
 
 def test_a_viewers_token_is_all_that_it_takes(up: Up, tmp_path: Path):

@@ -3,28 +3,14 @@
 import json
 import subprocess
 import sys
-from collections.abc import Generator
 from pathlib import Path
 from urllib.request import Request, urlopen
-
-import pytest
 
 import tenfold
 from patience import HANG_S
 from unit.up_process import Up
 
 JOBS = 12
-
-
-@pytest.fixture
-def up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Up, None, None]:
-    for name in ("TENFOLD_URL", "TENFOLD_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("TENFOLD_HOME", str(tmp_path / "home"))
-    made = Up(tmp_path / "home")
-    yield made
-    if made.process is not None:
-        made.interrupt()
 
 
 def hand_in() -> list[str]:

@@ -3,6 +3,8 @@
 import os
 import shutil
 import subprocess
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -39,13 +41,15 @@ def needs(shell: str) -> str:
     return path
 
 
-@pytest.fixture
-def scripts(tmp_path: Path, capsys: Printed) -> dict[str, Path]:
-    found: dict[str, Path] = {}
+@pytest.fixture(scope="module")
+def scripts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Written once: a script names every option of every command."""
+    folder, found = tmp_path_factory.mktemp("completion"), dict[str, Path]()
     for shell in ASK:
-        assert main(["completion", shell]) == 0
-        found[shell] = tmp_path / f"tenfold.{shell}"
-        found[shell].write_text(capsys.readouterr().out)
+        with redirect_stdout(StringIO()) as printed:
+            assert main(["completion", shell]) == 0
+        found[shell] = folder / f"tenfold.{shell}"
+        found[shell].write_text(printed.getvalue())
     return found
 
 

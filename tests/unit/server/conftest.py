@@ -7,6 +7,7 @@ import pytest
 from litestar import Litestar
 from litestar.testing import TestClient
 
+from patience import HANG_S
 from tenfold.model.fleet.node import Node
 from tenfold.model.ids import NodeId, PoolId, SiteId
 from tenfold.server.app import make_app
@@ -32,7 +33,7 @@ def runtime(tmp_path: Path, processes: FakeProcesses) -> Generator[Runtime, None
             journal=str(tmp_path / "journal.db"),
             executor=lambda: FakeExecutor(processes),
             logs=processes,
-            wait_s=20.0,
+            wait_s=HANG_S,
         )
     )
     made.start(NODES)

@@ -10,7 +10,7 @@ from litestar.testing import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
 from engines.prometheus import promtool
-from patience import until
+from patience import HANG_S, until
 from tenfold.clock.wall import now_ms
 from tenfold.decide.detect.idle import IdleRule
 from tenfold.engine.recording import events_of
@@ -104,7 +104,7 @@ def plane(
             journal=str(tmp_path / "journal.db"),
             executor=lambda: FakeExecutor(processes),
             logs=processes,
-            wait_s=20.0,
+            wait_s=HANG_S,
             policy=policy or Policy(),
             probe=lambda: measured,
             idling=IdleRule(after_ms=Millis(15 * MINUTE)),

@@ -7,7 +7,7 @@ import pytest
 from litestar import Litestar
 from litestar.testing import TestClient
 
-from patience import until
+from patience import HANG_S, until
 from tenfold import __version__
 from tenfold.clock.wall import now_ms
 from tenfold.files.records.replay_bundle import BundleHeader, read_bundle
@@ -42,7 +42,7 @@ def runtime(
             journal=str(tmp_path / "journal.db"),
             executor=lambda: FakeExecutor(processes),
             logs=processes,
-            wait_s=20.0,
+            wait_s=HANG_S,
             retention=retention,
         )
     )

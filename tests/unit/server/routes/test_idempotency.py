@@ -11,6 +11,7 @@ from litestar.testing import TestClient
 from msgspec.structs import replace
 
 from journal_builders import submitted as parse_submissions
+from patience import HANG_S
 from tenfold.compose import live_journal
 from tenfold.journal import read_tables
 from tenfold.journal.append import open_journal
@@ -98,7 +99,10 @@ def test_many_at_once_under_one_key_are_one_job(app: Litestar, token: Callable[.
 def served(path: Path, processes: FakeProcesses) -> Runtime:
     made = Runtime(
         ServerDeps(
-            journal=str(path), executor=lambda: FakeExecutor(processes), logs=processes, wait_s=20.0
+            journal=str(path),
+            executor=lambda: FakeExecutor(processes),
+            logs=processes,
+            wait_s=HANG_S,
         )
     )
     made.start(NODES)

@@ -9,7 +9,7 @@ import pytest
 from litestar import Litestar
 from litestar.testing import TestClient
 
-from patience import until
+from patience import HANG_S, until
 from tenfold.compose.node_rules import node_tester_of
 from tenfold.decide.detect.acceptance import acceptance_rule
 from tenfold.live.executor import Launch
@@ -48,7 +48,7 @@ def runtime(tmp_path: Path, processes: FakeProcesses) -> Generator[Runtime, None
             executor=lambda: Measured(processes),
             logs=processes,
             node_tester=node_tester_of(acceptance_rule(0.2), ("measure",)),
-            wait_s=20.0,
+            wait_s=HANG_S,
         )
     )
     made.start(NODES, tests_nodes=True)

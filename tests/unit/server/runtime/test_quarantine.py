@@ -10,7 +10,7 @@ from litestar import Litestar
 from litestar.testing import TestClient
 from msgspec.structs import replace
 
-from patience import until
+from patience import HANG_S, until
 from tenfold.compose import policies
 from tenfold.fleet.view import FleetView
 from tenfold.journal.verify import verify
@@ -92,7 +92,7 @@ class Plane:
             journal=str(folder / "journal.db"),
             executor=lambda: executor(self.processes),
             logs=self.processes,
-            wait_s=20.0,
+            wait_s=HANG_S,
             **deps,
         )
         self.runtime, self.client = self.start()
