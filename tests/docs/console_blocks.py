@@ -1,11 +1,16 @@
-"""Commands and files that the documentation shows, and how to run them.
+"""The blocks of a page: what each is, and how output is compared with what is shown.
 
-A page is a small session: it runs in a folder that holds a copy of `examples/` and
-`./dev`, block after block. A comment before a fenced block makes a file of it:
-`<!-- file: fleet.toml -->` writes it, `<!-- append: fleet.toml -->` adds to it. In a
-`console` block a line `$ ...` is a command and what follows is its output; a line `...`
-stands for any lines. Long decimals are compared to six digits: the last ones differ from
-processor to processor.
+A page is a small session (see `page_session.py`). In a `console` block a line `$ ...` is a
+command and what follows is its output; a line `...` stands for any lines. `bash` and `python`
+blocks run to their end. A line before a block says what else is done with it:
+
+    <!-- file: fleet.toml -->       write it to this file, for later commands of the page
+    <!-- append: fleet.toml -->     add it to this file
+    <!-- check: policy -->          read it as this kind of file (see `shown_files.py`)
+    *Not run in tests: needs podman.*   do not run it; readers see this line
+
+Commands that only prepare the page are in a comment that begins with `<!-- setup`, or with
+`<!-- setup python`, and ends with `-->`, each on a line of its own.
 """
 
 import os
@@ -25,13 +30,18 @@ PROGRAMS = Path(sys.executable).parent
 WIDTH = "100"
 ANY_LINES = "..."
 _FENCE = re.compile(r"^(?P<indent> *)```(?P<kind>\w*)\s*$")
-_MARK = re.compile(r"^\s*<!-- (?P<verb>file|append): (?P<name>[\w./-]+) -->\s*$")
+_MARK = re.compile(r"^\s*<!-- (?P<verb>file|append|check): (?P<name>[\w./-]+) -->\s*$")
+_NOT_RUN = re.compile(r"^\s*\*Not run in tests: (?P<name>.+)\.\*\s*$")
+_SETUP = re.compile(r"^<!-- setup(?: (?P<name>python))?$")
 _LONG_DECIMAL = re.compile(r"\d+\.\d{7,}(?:e[+-]?\d+)?")
-_RUNS = re.compile(r"^(?:[A-Z_]+=\S+ )*(?:tenfold\b|\./dev help\b)")
 
 
 class Block(NamedTuple):
-    """A fenced block: where it begins, its kind and lines, and the file it makes."""
+    """A block: where it begins, its kind and lines, and what the line before it says.
+
+    `verb` is `file`, `append`, `check`, `not-run` or empty; `name` is the file, its kind or the
+    reason. The kind of a setup comment is `setup`, and its name `python` or empty.
+    """
 
     line: int
     kind: str
@@ -46,11 +56,6 @@ class Command(NamedTuple):
     text: str
     shown: list[str]
 
-    @property
-    def runs(self) -> bool:
-        """Tell whether this is a command that the tests may run."""
-        return _RUNS.match(self.text) is not None
-
 
 def documents() -> list[Path]:
     """Return every page that may hold commands."""
@@ -59,21 +64,33 @@ def documents() -> list[Path]:
 
 
 def blocks(text: str) -> Iterator[Block]:
-    """Yield the fenced blocks of a page in order."""
+    """Yield the fenced blocks and setup comments of a page in order."""
     open_at, kind, lines, mark = 0, "", [], ("", "")
     before = ("", "")
     for number, line in enumerate(text.splitlines(), start=1):
         fence = _FENCE.match(line)
-        if open_at and fence and not fence["kind"]:
+        setup = _SETUP.match(line)
+        is_end = line == "-->" if kind == "setup" else fence is not None and not fence["kind"]
+        if open_at and is_end:
             yield Block(open_at, kind, lines, *mark)
-            open_at, before = 0, ("", "")
+            open_at, kind, before = 0, "", ("", "")
         elif open_at:
             lines.append(line)
+        elif setup:
+            open_at, kind, lines, mark = number, "setup", [], ("", setup["name"] or "")
         elif fence:
             open_at, kind, lines, mark = number, fence["kind"], [], before
         elif line.strip():
-            named = _MARK.match(line)
-            before = (named["verb"], named["name"]) if named else ("", "")
+            before = _mark(line)
+
+
+def _mark(line: str) -> tuple[str, str]:
+    """Return what a line says about the block after it."""
+    if named := _MARK.match(line):
+        return named["verb"], named["name"]
+    if named := _NOT_RUN.match(line):
+        return "not-run", named["name"]
+    return "", ""
 
 
 def commands(block: Block) -> list[Command]:
@@ -104,23 +121,30 @@ def make_file(block: Block, folder: Path) -> None:
 
 def run(command: str, folder: Path, programs: Path = PROGRAMS) -> list[str]:
     """Run a command as a reader would, with `tenfold` from `programs`; return what it prints."""
-    environment = {key: value for key, value in os.environ.items() if "TENFOLD" not in key}
-    environment |= {
-        "PATH": f"{folder_with_tenfold(str(programs / 'python'))}{os.pathsep}{os.environ['PATH']}",
-        "NO_COLOR": "1",
-        "COLUMNS": WIDTH,
-    }
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
-        env=environment,
+        env=environment(programs),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         timeout=HANG_S,
         check=False,
     )
-    return _trimmed([line.rstrip() for line in done.stdout.splitlines()])
+    return trimmed(done.stdout)
+
+
+def environment(programs: Path = PROGRAMS) -> dict[str, str]:
+    """Return the environment of documented commands: `tenfold` is from `programs`, and warm."""
+    kept = {key: value for key, value in os.environ.items() if "TENFOLD" not in key}
+    warm = folder_with_tenfold(str(programs / "python"))
+    path = os.pathsep.join([str(warm), str(programs), os.environ["PATH"]])
+    return {**kept, "PATH": path, "NO_COLOR": "1", "COLUMNS": WIDTH}
+
+
+def trimmed(text: str) -> list[str]:
+    """Return the lines of what a command printed, without empty ones around them."""
+    return _trimmed([line.rstrip() for line in text.splitlines()])
 
 
 def matches(shown: list[str], printed: list[str]) -> bool:

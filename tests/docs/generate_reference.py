@@ -78,7 +78,9 @@ def fleet_file() -> str:
         "include the unit, and values are plain numbers. Unknown keys are errors. The optional "
         "top-level key `name` names the fleet; the default is the name of the file.",
         "A minimal fleet file:",
-        "```toml\n" + (ROOT / "examples/one-rack/fleet.toml").read_text().strip() + "\n```",
+        "<!-- check: fleet -->\n```toml\n"
+        + (ROOT / "examples/one-rack/fleet.toml").read_text().strip()
+        + "\n```",
         "A host list names many nodes in one string, as in Slurm: `n[1-4]` is four nodes, "
         "`gpu[001-128],login1` is 129. The last column is the default; "
         "[Defaults](../explanation/defaults.md) explains where defaults come from.",
@@ -200,7 +202,7 @@ def grow_file() -> str:
         "are plain numbers. All tables are optional, and unknown keys are errors. A "
         "[layer](growth-layers.md) with missing inputs is shown as `unknown`, with the key that "
         "it needs, and is not ranked.",
-        f"```toml\n{GROW_EXAMPLE}```",
+        f"<!-- check: grow -->\n```toml\n{GROW_EXAMPLE}```",
     ]
     for name, says in GROW_TABLES.items():
         parts.append(f"## `[{name}]`" if name in SINGLE else f"## `[[{name}]]`")
@@ -265,7 +267,7 @@ def _judged_by(layer: Layer) -> str:
 
 
 def _row_example(file: Path) -> str:
-    return f"```json\n{file.read_text().splitlines()[0]}\n```"
+    return f"<!-- check: {file.stem}-rows -->\n```json\n{file.read_text().splitlines()[0]}\n```"
 
 
 def _row_table(name: str) -> str:

@@ -19,13 +19,11 @@ from docs.console_blocks import (
     ROOT,
     Block,
     blocks,
-    commands,
     documents,
-    make_file,
     matches,
-    prepare,
     run,
 )
+from docs.page_session import PageSession, page_session, without_what_varies
 
 PICTURE = "docs/images/research.svg"
 PICTURED = "examples/research-256/fleet.toml"
@@ -35,33 +33,31 @@ def refresh(page: Path) -> None:
     text = page.read_text()
     lines = text.splitlines()
     moved = 0
-    with tempfile.TemporaryDirectory() as parent:
-        name = str(Path(parent) / "my-fleet")
-        Path(name).mkdir()
-        folder = Path(name)
-        prepare(folder)
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as parent,
+        page_session(Path(parent)) as session,
+    ):
         for block in blocks(text):
-            if block.verb:
-                make_file(block, folder)
+            new = _rewritten(block, session)
             if block.kind != "console":
                 continue
-            new = _rewritten(block, folder)
             start = block.line + moved
             lines[start : start + len(block.lines)] = new
             moved += len(new) - len(block.lines)
     page.write_text("\n".join(lines) + "\n")
 
 
-def _rewritten(block: Block, folder: Path) -> list[str]:
+def _rewritten(block: Block, session: PageSession) -> list[str]:
     new: list[str] = []
-    for place, command in enumerate(commands(block)):
+    for place, (command, printed) in enumerate(session.play(block)):
         if place:
             new.append("")
-        printed = run(command.text, folder) if command.runs else command.shown
         new.append(f"$ {command.text}")
-        new.extend(
-            command.shown if matches(command.shown, printed) else _cut(command.shown, printed)
+        shown = command.shown
+        is_same = matches(shown, printed) or (
+            session.is_live and matches(without_what_varies(shown), without_what_varies(printed))
         )
+        new.extend(shown if is_same else _cut(shown, printed))
     return new
 
 

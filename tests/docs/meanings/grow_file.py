@@ -131,6 +131,7 @@ MEASURED = """\
 `tenfold grow --measured` reads a CSV file with a header and one row per measurement. Measured \
 values of a layer replace its calculated ones.
 
+<!-- check: usage -->
 ```csv
 layer,resource,factor,usage,limit,unit,axis
 monitoring,prometheus,1,0.1,0.5,cores,nodes
