@@ -1,0 +1,1 @@
+"""Fleets made from seeds, one module for each part of a data centre."""
