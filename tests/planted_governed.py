@@ -166,8 +166,10 @@ INDEX_BUGS = (
 TWICE = "deciding-twice-is-the-same"
 VAIN, QUOTA, OWED = "nobody-is-stopped-in-vain", "quotas-are-kept", "who-is-owed-room-gets-it"
 
+RARE = {"lending is ignored": 37, "holes open to all": 17, "gangs stand anywhere": 74}
+"""By bug, the first world that finds it, where dozens before it do not."""
 GOVERNED_BUGS = tuple(
-    Planted(bug, "governed", patch, law)
+    Planted(bug, "governed", patch, law, world=RARE.get(bug, 0))
     for bug, patch, law in (
         ("lending is ignored", lending_is_ignored, QUOTA),
         ("borrowing not limited", borrowing_is_not_limited, QUOTA),
