@@ -42,7 +42,8 @@ def show_dry_run(found: DryRun) -> None:
     hold = found.could_hold
     more = f" and {hold.count - len(hold.nodes):,} more" if hold.count > len(hold.nodes) else ""
     named = f" ({node_list(hold.nodes)}{more})" if hold.nodes else ""
-    show(f"nodes large enough: {hold.count:,}{named}")
+    if found.outcome != "never":
+        show(f"nodes large enough: {hold.count:,}{named}")
     if found.is_brief:
         show("the queue is long: fixes and the forecast were skipped")
     for note in found.notes:

@@ -51,7 +51,7 @@ def check_rule(rule: AcceptanceRule, field: str) -> None:
         raise InputError(
             "bad-number",
             f"the band must be between 0 and 1, got {rule.band:g}",
-            "0.2 refuses nodes that are more than 20% slower",
+            "0.2 rejects nodes that are more than 20% slower",
             field=field,
         )
 

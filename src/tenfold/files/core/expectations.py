@@ -72,7 +72,7 @@ def describe_value(value: object) -> str:
             )
             return f"`{text}`"
         case list():
-            return "a list"
+            return "a list" if value else "an empty list"
         case dict():
             return "a table"
         case _:
@@ -124,7 +124,10 @@ def _list(kind: inspect.ListType | inspect.VarTupleType | inspect.TupleType) -> 
         items = "; ".join(expectation(one, "") for one in kind.item_types)
         return f"a list of {len(kind.item_types)} items: {items}"
     item = expectation(kind.item_type, "")
-    if kind.max_length is None or kind.min_length is not None:
+    if kind.min_length:
+        items = f"{kind.min_length:,} item{'' if kind.min_length == 1 else 's'}"
+        return f"a list of at least {items}, each {item}"
+    if kind.max_length is None:
         return f"a list, each item {item}"
     return f"a list of at most {kind.max_length:,} items, each {item}"
 

@@ -111,8 +111,9 @@ def check(settings: Settings) -> None:
     if not 0 < span.first <= span.last <= MOST:
         raise InputError(
             "wrong-value",
-            f"`--team-uids` must be a range of UIDs, got {span.first}-{span.last}",
-            f"use a range like 2100000000-2100009999, within 1 to {MOST}",
+            f"`--team-uids` must begin at 1 or above and end at {MOST} or below, "
+            f"got {span.first}-{span.last}",
+            "use a range like 2100000000-2100009999; UID 0 is root",
             field="--team-uids",
         )
     for path in (settings.tls_certificate, settings.tls_key):

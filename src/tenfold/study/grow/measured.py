@@ -75,7 +75,9 @@ def _constraint(state: State, layer: Layer, resource: str, points: list[UsagePoi
         return f"{resource}: {figure(used(factor), 4)} of {figure(limit, 4)} {unit}".rstrip()
 
     def relieve(multiple: float) -> list[Relief]:
-        return [_capacity(resource, key, round_up_digits(multiple))]
+        more = round_up_digits(multiple)
+        raised = f"{figure(limit * more, 4)} {unit}".rstrip()
+        return [_capacity(f"raise {resource} to {raised} (up from {figure(limit, 4)})", key, more)]
 
     evidence = Evidence("measured", spread_of(usage))
     return _first(layer.constraint(resource, used, limit, evidence, symptom, relieve))
@@ -85,11 +87,10 @@ def _first(constraint: Constraint) -> Constraint:
     return with_fields(constraint, cause_rank=MEASURED_RANK)
 
 
-def _capacity(resource: str, key: ConstraintKey, more: float) -> Relief:
+def _capacity(text: str, key: ConstraintKey, more: float) -> Relief:
     """Multiply a measured limit; what it consists of is not known."""
 
     def apply(now: State) -> State:
         return scale_capacity(with_relief(now, "capacity"), key, more)
 
-    text = f"raise the capacity of {resource} to {more:g}x"
     return Relief("capacity", text, None, None, apply)

@@ -223,7 +223,7 @@ def test_what_was_measured_is_relieved_by_so_many_times_its_capacity():
     ]
     inputs = replace(made.given(made.fleet()), measured=points)
     relief, _ = reliefs(inputs, "traffic", "gateway")["capacity"]
-    assert relief.sentence == "raise the capacity of router CPU to 1.9x"
+    assert relief.sentence == "raise router CPU to 8.36 (up from 4.4)"
     assert relief.usd_per_month is None
 
 
