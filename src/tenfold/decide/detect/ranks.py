@@ -46,13 +46,19 @@ def chance_of_larger(before: Sequence[float], now: Sequence[float]) -> float:
     if not before or not now:
         return 1.0
     ranks = _doubled_ranks(np.asarray([*before, *now], dtype=np.float64))
+    # Without ties all doubled ranks are even.
+    ranks //= np.gcd.reduce(ranks)
     drawn = len(now)
     seen = int(ranks[len(before) :].sum())
-    # ways[k, s]: how many choices of k values have doubled ranks that sum to s.
+    # ways[k, s]: how many choices of k values have ranks that sum to s. From the smallest rank on,
+    # so that few sums are within reach at first.
     ways = np.zeros((drawn + 1, int(ranks.sum()) + 1), dtype=np.int64)
     ways[0, 0] = 1
-    for rank in ranks.tolist():
-        ways[1:, rank:] += ways[:-1, :-rank].copy()
+    reach = 1
+    for taken, rank in enumerate(np.sort(ranks).tolist(), 1):
+        most = min(taken, drawn)
+        ways[1 : most + 1, rank : rank + reach] += ways[:most, :reach].copy()
+        reach += rank
     return float(ways[drawn, seen:].sum()) / comb(len(ranks), drawn)
 
 
