@@ -5,9 +5,11 @@ Properties are drawn freely at the desk, and the same way each time where a chan
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Generator
 from pathlib import Path
+from threading import current_thread, main_thread
 
 import pytest
 from hypothesis import settings
@@ -17,6 +19,11 @@ from unit.up_process import Up
 # Tests start hundreds of Pythons: each would compile the sources again, and each worker the tests.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# Started in the background, as by `./dev test &` in a script, this process ignores Ctrl-C, and so
+# would every process whose end by Ctrl-C is tested.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and current_thread() is main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A failure prints the line that draws the same example again.
 settings.register_profile("desk", deadline=None, print_blob=True)
