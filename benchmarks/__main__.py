@@ -29,6 +29,7 @@ from benchmarks.grow import kueue as grow_kueue
 from benchmarks.grow import measured as grow_measured
 from benchmarks.grow import planted as grow_planted
 from benchmarks.grow import published as grow_published
+from benchmarks.grow import sampled as grow_sampled
 from benchmarks.grow.independent import bench as grow_independent
 from benchmarks.planner import fresh as planner_fresh
 from benchmarks.planner import serving as planner_serving
@@ -58,6 +59,7 @@ BENCHMARKS: dict[str, Callable[[dict[str, float]], list[Verdict]]] = {
     "grow-independent": grow_independent.run,
     "grow-examples": grow_examples.run,
     "grow-published": grow_published.run,
+    "grow-sampled": grow_sampled.run,
     "checkpoint": checkpoint_crashes.run,
     "control": control.run,
     "fairness": fairness.run,

@@ -9,11 +9,22 @@ from tenfold.model.growth.growth import Axis, GrowSpec
 from tenfold.model.ids import FabricId, PoolId, SiteId, TierId
 from tenfold.model.units import Bytes, BytesPerSecond, UsdMicros
 from tenfold.physics.layout import lay_out
+from tenfold.study.grow.calibrate import Calibration, Compared
 from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.layer import ComputedLayer, Constraint
 from tenfold.study.grow.state import State
 
 HALL = SiteId("hall")
+EXACT = Calibration(
+    jobs=100,
+    wait_error=0.0,
+    utilisation_error=0.0,
+    order_tau=1.0,
+    wait_s=Compared(0.0, 0.0, 0.0),
+    utilisation=Compared(0.0, 0.0, 0.0),
+    calibrated=True,
+)
+"""Of a history that its simulation reproduces to the letter."""
 
 
 @cache

@@ -67,6 +67,10 @@ Require = Annotated[
     str | None,
     Parameter(help="Exit with status 1 unless today's fleet is OK up to this factor, such as 2x"),
 ]
+AllowUnknown = Annotated[
+    bool,
+    Parameter(negative="", help="Let --require pass although some limits could not be checked"),
+]
 Failures = Annotated[str | None, Parameter(help="Failure preset or fault trace")]
 CountAssumed = Annotated[
     bool, Parameter(negative="", help="Also rank limits that are based on assumed values")
@@ -99,6 +103,7 @@ def grow_command(
     axis: Along = "all",
     to: To = "2,5,10",
     require: Require = None,
+    allow_unknown: AllowUnknown = False,
     failures: Failures = None,
     count_assumed: CountAssumed = False,
     seed: Seed = 0,
@@ -109,6 +114,13 @@ def grow_command(
     as_json: Json = False,
 ) -> None:
     """Find out what breaks first at 2x, 5x and 10x."""
+    if allow_unknown and require is None:
+        raise InputError(
+            "needs-require",
+            "`--allow-unknown` has no effect without `--require`",
+            "add `--require 2x`, or leave out `--allow-unknown`",
+            field="--allow-unknown",
+        )
     if load is not None and not mix:
         raise InputError(
             "needs-mix",
@@ -123,6 +135,7 @@ def grow_command(
         seeds=seeds,
         failures=failures,
         require=None if require is None else _factor(require, "--require"),
+        allow_unknown=allow_unknown,
         count_assumed=count_assumed,
     )
     files = GrowFiles(

@@ -3,17 +3,24 @@
 Nothing in it comes from the clock or the machine: the same question gives the same bytes.
 """
 
+from math import inf
+from typing import Literal
+
 from msgspec import Struct
 
-from tenfold.study.grow.answer import GrowAnswer
+from tenfold.study.grow.answer import GrowAnswer, Row
 from tenfold.study.grow.question import GrowQuestion
+
+Verdict = Literal["met", "not met", "unknown"]
 
 
 class Required(Struct, frozen=True, kw_only=True):
     """A factor that today's fleet must reach, and whether it does."""
 
     factor: float
+    verdict: Verdict
     met: bool
+    """Whether the verdict is `met`; with `--allow-unknown`, also if it is `unknown`."""
 
 
 class GrowDocument(Struct, frozen=True, kw_only=True):
@@ -28,7 +35,13 @@ def document(answer: GrowAnswer, question: GrowQuestion) -> GrowDocument:
     """Return an answer with its question."""
     factor = question.require
     required = (
-        None if factor is None else Required(factor=factor, met=meets_requirement(answer, question))
+        None
+        if factor is None
+        else Required(
+            factor=factor,
+            verdict=verdict(answer, factor),
+            met=meets_requirement(answer, question),
+        )
     )
     return GrowDocument(question=question, required=required, answer=answer)
 
@@ -36,9 +49,34 @@ def document(answer: GrowAnswer, question: GrowQuestion) -> GrowDocument:
 def meets_requirement(answer: GrowAnswer, question: GrowQuestion) -> bool:
     """Return whether today's fleet reaches the required factor without any fix.
 
-    Layers that could not be evaluated do not count.
+    Limits that could not be checked count as not reached only if the question allows it.
+    """
+    if question.require is None:
+        return True
+    found = verdict(answer, question.require)
+    return found == "met" or (found == "unknown" and question.allow_unknown)
+
+
+def verdict(answer: GrowAnswer, need: float) -> Verdict:
+    """Return whether today's fleet reaches a factor, or that this cannot be told.
+
+    It cannot be told if a limit was not checked, or if one that rests on an assumption breaks
+    earlier.
     """
     first = answer.first
-    if question.require is None or first is None or first.k is None:
-        return True
-    return first.k >= question.require
+    if first is not None and first.k is not None and first.k < need:
+        return "not met"
+    if any(row.grade != "assumed" for row in answer.over):
+        return "not met"
+    return "unknown" if unchecked(answer) or early_assumed(answer, need) else "met"
+
+
+def unchecked(answer: GrowAnswer) -> list[str]:
+    """Return the layers that could not be evaluated, each once."""
+    return list(dict.fromkeys(one.title for one in answer.unknown if one.needs))
+
+
+def early_assumed(answer: GrowAnswer, need: float) -> list[Row]:
+    """Return the layers that break below a factor, but rest on an assumption."""
+    rows = [row for row in answer.layers if row.grade == "assumed" and (row.k or inf) < need]
+    return [*answer.over, *rows]

@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 from itertools import groupby
-from math import inf
 from textwrap import wrap
 
 from rich.table import Table
 
 from tenfold.cli.grow.bill import bill_of, order_day
-from tenfold.cli.grow.json import meets_requirement
+from tenfold.cli.grow.json import early_assumed, unchecked, verdict
 from tenfold.cli.output import console, show, table
 from tenfold.cli.screen import Text
 from tenfold.physics.growth.breaking import FACTOR_LEAST
+from tenfold.report.figures import count
 from tenfold.study.grow.analyse import AXIS_WORDS
 from tenfold.study.grow.answer import GrowAnswer, Row
 from tenfold.study.grow.layer import with_resource
@@ -37,6 +37,8 @@ WHOLE = ("layer", "based on")
 ROW_NAME_WIDTH, LAYER_NAME_WIDTH = 18, 26
 """How wide layer names may be next to sentences."""
 EVALUATED = "for the limits checked"
+NAMED_MOST = 3
+"""Layers named that keep a requirement from being checked."""
 
 
 def show_grow(answer: GrowAnswer, question: GrowQuestion) -> None:
@@ -69,19 +71,28 @@ def show_grow(answer: GrowAnswer, question: GrowQuestion) -> None:
     for line in (*needs_lines(answer), *answer.assumptions):
         show(line)
     if question.require is not None:
-        show(f"required {question.require:g}x: {_requirement(answer, question)}")
+        need = question.require
+        show(f"required {need:g}x: {_requirement(answer, need, question.allow_unknown)}")
 
 
-def _requirement(answer: GrowAnswer, question: GrowQuestion) -> str:
-    """Say whether the required factor is met; breaks that do not count are still named."""
-    if not meets_requirement(answer, question):
-        return "not met"
-    need = question.require or 0.0
-    early = [row for row in answer.layers if row.grade == "assumed" and (row.k or inf) < need]
-    if not early:
-        return f"met ({EVALUATED})"
-    first = f"{early[0].label} (assumed) breaks at {factor(early[0].k)}"
-    return f"no known limit is reached, but {first}; `--count-assumed` makes this fail"
+def _requirement(answer: GrowAnswer, need: float, allow_unknown: bool) -> str:
+    """Say whether the required factor is met, or what keeps this from being told."""
+    found = verdict(answer, need)
+    if found != "unknown":
+        return found
+    causes = [
+        f"{row.label} (assumed) breaks at {factor(row.k)}"
+        for row in early_assumed(answer, need)[:NAMED_MOST]
+    ]
+    titles = unchecked(answer)
+    if titles:
+        more = ", ..." if len(titles) > NAMED_MOST else ""
+        named = f"{', '.join(titles[:NAMED_MOST])}{more}"
+        causes.append(f"{count(len(titles), 'layer')} could not be checked ({named})")
+    why = "; ".join(causes)
+    if allow_unknown:
+        return f"met {EVALUATED}; {why}"
+    return f"unknown: {why}; `--allow-unknown` accepts this"
 
 
 def _broken_title(answer: GrowAnswer, broken: Sequence[Row], most: float) -> str:

@@ -5,6 +5,7 @@ found by bisection.
 """
 
 from collections.abc import Callable
+from math import exp, hypot, log, log1p
 from typing import Literal, NamedTuple
 
 from tenfold.model.growth.growth import GRADES, Grade
@@ -104,3 +105,18 @@ def break_of(utilisation: Utilisation, spread: float, most: float) -> Break:
     low = breaking_factor(lambda factor: utilisation(factor) * wide, most)
     high = breaking_factor(lambda factor: utilisation(factor) / wide, most)
     return Break(k, low, high, "free" if k is None else "breaks")
+
+
+def widened(broken: Break, spread: float, most: float) -> Break:
+    """Return a break whose factor may also be off by itself, independent of its utilisation.
+
+    Simulations end soon after a break. If they do not show its upper end, that is as far from the
+    break as the lower one.
+    """
+    k, low, high, status = broken
+    if k is None or low is None or not spread:
+        return broken
+    before = log(k / low)
+    after = before if high is None else log(high / k)
+    high = k * exp(hypot(after, log1p(spread)))
+    return Break(k, k * exp(-hypot(before, log1p(spread))), high if high <= most else None, status)

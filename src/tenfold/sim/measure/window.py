@@ -69,6 +69,8 @@ class WindowFigures(Struct, frozen=True, kw_only=True):
     """That of the team or class of size which waits longest."""
     worst_class: str
     starts_per_s: float
+    wait_s_p90_by_type: dict[str, float] = {}
+    """The longer P90 wait, over jobs or GPU time, by the accelerator types that jobs ask for."""
 
 
 def window_of(jobs: Sequence[Job], span_ms: int | None = None) -> Window:
@@ -146,6 +148,7 @@ def window_figures(
         wait_s_p90_worst=worst_ms / SECOND,
         worst_class=worst,
         starts_per_s=started / window.length_ms * SECOND,
+        wait_s_p90_by_type=_by_type(waited_jobs),
     )
 
 
@@ -197,6 +200,25 @@ def _worst(waited_jobs: Sequence[JobWait], node_gpus: int) -> tuple[str, int]:
         return "", nearest(sorted(waited.wait_ms for waited in waited_jobs), P90)
     name = max(p90, key=lambda one: p90[one])
     return name, p90[name]
+
+
+def type_label(job: Job) -> str:
+    """Return the accelerator types that a job asks for; empty if it runs on any."""
+    return "/".join(sorted(job.shape.accelerators))
+
+
+def _by_type(waited_jobs: Sequence[JobWait]) -> dict[str, float]:
+    types: dict[str, list[JobWait]] = {}
+    for waited in waited_jobs:
+        if waited.job.shape.accelerators:
+            types.setdefault(type_label(waited.job), []).append(waited)
+    found: dict[str, float] = {}
+    for name, members in sorted(types.items()):
+        if len(members) >= CLASS_JOBS_LEAST:
+            waits = [waited.wait_ms for waited in members]
+            weighted = _weighted_p90(waits, [work_of(waited.job) for waited in members])
+            found[name] = max(nearest(sorted(waits), P90), weighted) / SECOND
+    return found
 
 
 def _weighted_mean(values: Sequence[int], weights: Sequence[int]) -> float:

@@ -20,11 +20,12 @@ from tenfold.study.grow.answer import (
     UtilisationCurve,
 )
 from tenfold.study.grow.attribute import RAISED, Attribution, attribute
-from tenfold.study.grow.calibrate import shown
 from tenfold.study.grow.constraint_set import ConstraintSet, assumed
+from tenfold.study.grow.coverage import covered
 from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.layer import Constraint, Layer, relax
 from tenfold.study.grow.question import GrowQuestion, check_question
+from tenfold.study.grow.recorded import RecordedWaits, recorded_waits
 from tenfold.study.grow.registry import LAYERS
 from tenfold.study.grow.relief import Relief, combined
 from tenfold.study.grow.search import Bottleneck, Evaluated, evaluate, find_bottleneck, rank
@@ -88,6 +89,8 @@ def analyse(
     `done` is called with the number of finished runs; the total is not known in advance.
     """
     check_question(question)
+    inputs = covered(inputs)
+    recorded = recorded_waits(inputs) if inputs.jobs else None
     today, constraint_set = (
         state_of(inputs, question.failures),
         ConstraintSet(inputs, question, done, layers),
@@ -102,9 +105,10 @@ def analyse(
         fleet=start.spec.name,
         axis=question.axis,
         to=question.to,
-        calibration=shown(constraint_set.calibration),
+        calibration=constraint_set.shown(constraints),
         first=first,
         rows=tuple(rows),
+        over=tuple(_layer_row(evaluate(one, question.most), 1.0) for one in over),
         ok_up_to=ok_up_to,
         layers=tuple(
             _layer_row(one, question.most) for one in evaluated if not one.constraint.needs
@@ -117,10 +121,11 @@ def analyse(
         assumptions=(
             *(_over(constraint) for constraint in over),
             *assumed(constraints),
+            *constraint_set.layer_notes(constraints),
             *inputs.notes,
             *constraint_set.notes,
         ),
-        sentence=_sentence(first, question, evaluated, over),
+        sentence=_with_recorded(_sentence(first, question, evaluated, over), recorded),
     )
 
 
@@ -341,11 +346,21 @@ def _sentence(
     over: Sequence[Constraint],
 ) -> str:
     said = _first_break(first, question, evaluated)
-    if not over or first is not None:
+    certain = [one for one in over if one.grade != "assumed"]
+    if first is not None:
+        over = certain
+    if not over:
         return said
     whose = "its limit" if len(over) == 1 else "their limits"
     said = said.replace("none of the limits checked", "no other limit checked")
     return f"already over {whose}: {', '.join(_enclosed(one) for one in over)}; {said}"
+
+
+def _with_recorded(said: str, recorded: RecordedWaits | None) -> str:
+    """Return the first line; waits that broke their limit when they were recorded come first."""
+    if recorded is None or recorded.wait_s <= recorded.limit_s:
+        return said
+    return f"over its limit today, as recorded: {recorded.sentence}; {said}"
 
 
 def _enclosed(constraint: Constraint) -> str:

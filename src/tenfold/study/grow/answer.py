@@ -80,6 +80,8 @@ class GrowAnswer(Struct, frozen=True, kw_only=True):
     first: Row | None
     rows: tuple[Row, ...]
     """What breaks, in order: each row assumes that the reliefs above it are in place."""
+    over: tuple[Row, ...] = ()
+    """Layers over their limit today that do not grow along the axis."""
     ok_up_to: float | None = field(name="stands")
     """The factor up to which the fleet is OK with all reliefs; None: every factor requested."""
     layers: tuple[Row, ...]

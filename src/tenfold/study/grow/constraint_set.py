@@ -9,7 +9,8 @@ from dataclasses import replace as with_fields
 from math import inf
 
 from tenfold.model.growth.growth import Axis
-from tenfold.study.grow.calibrate import calibrate
+from tenfold.study.grow.answer import CalibrationShown
+from tenfold.study.grow.calibrate import NONE, Calibration, calibrate
 from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.layer import ComputedLayer, Constraint, DerivedLayer, Layer
 from tenfold.study.grow.measured import measured_constraints
@@ -71,7 +72,7 @@ def simulated_constraints(
     *,
     most: float,
     seeds: Sequence[int] = (0,),
-    calibrated: bool = False,
+    calibration: Calibration = NONE,
     layers: Sequence[Layer] = LAYERS,
 ) -> list[Constraint]:
     """Return the simulated constraints along the axis of the runs, up to a factor."""
@@ -79,7 +80,7 @@ def simulated_constraints(
         constraint
         for layer in layers
         if isinstance(layer, SimulatedLayer)
-        for constraint in layer.evaluated(state, runs, most, seeds, calibrated=calibrated)
+        for constraint in layer.evaluated(state, runs, most, seeds, calibration)
     ]
 
 
@@ -114,10 +115,40 @@ class ConstraintSet:
         on_progress = done or _ignore_progress
         self.runs: Runs = runs_for(inputs, question.axis, most=question.most, done=on_progress)
         self.notes = window_note(self.runs.history_window, inputs.jobs) if inputs.jobs else []
-        self._runs_count = self.calibration.calibrated or question.count_assumed
+        self._limits = inputs.grow.limits
+        self._calibrated = [
+            layer
+            for layer in layers
+            if isinstance(layer, SimulatedLayer)
+            and self.calibration.covers(layer.tolerances(inputs.grow.limits))
+        ]
+        self._runs_count = bool(self._calibrated) or question.count_assumed
         # Layers that are not ranked are only shown, and one seed is enough for that.
         seeds = max(1, question.seeds) if self._runs_count else 1
         self._seeds = tuple(range(question.seed, question.seed + seeds))
+
+    def shown(self, constraints: Sequence[Constraint]) -> CalibrationShown:
+        """Return how well runs reproduce the history, and for which layers this is enough."""
+        found = self.calibration
+        layers = list(dict.fromkeys(one.of for one in constraints if not one.needs))
+        simulated = [layer for layer in layers if isinstance(layer, SimulatedLayer)]
+        good = [layer.label("") for layer in simulated if layer in self._calibrated]
+        said = found.sentence
+        if good and not found.calibrated:
+            said = f"{said}; calibrated for {', '.join(good)}"
+        return CalibrationShown(calibrated=found.calibrated, sentence=said)
+
+    def layer_notes(self, constraints: Sequence[Constraint]) -> list[str]:
+        """Return what is too far off for single layers, although it is close enough for others."""
+        limits, found = self._limits, self.calibration
+        layers = dict.fromkeys(one.of for one in constraints if not one.needs)
+        return [
+            f"not calibrated for {layer.label('')}: {', '.join(off)}"
+            for layer in layers
+            if found.calibrated and isinstance(layer, SimulatedLayer)
+            for off in [found.off(layer.tolerances(limits))]
+            if off
+        ]
 
     @property
     def spent(self) -> bool:
@@ -147,7 +178,7 @@ class ConstraintSet:
             self.runs,
             most=most,
             seeds=self._seeds[:SEEDS_AFTER_RELIEF] if state.reliefs else self._seeds,
-            calibrated=self.calibration.calibrated,
+            calibration=self.calibration,
             layers=self.layers,
         )
         return [constraint for constraint in found if constraint.key not in state.relaxed]

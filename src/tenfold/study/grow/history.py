@@ -7,6 +7,7 @@ full, further jobs wait and send nothing.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from tenfold.model.fleet.spec import FleetSpec
 from tenfold.model.growth.growth import Axis, grown_by
 from tenfold.model.job.job import Job
 from tenfold.model.units import SECOND
@@ -20,6 +21,11 @@ class JobKind(NamedTuple):
     gpus: float
     profile: str
     accelerators: tuple[str, ...]
+
+    def confined_to(self, types: tuple[str, ...]) -> bool:
+        """Return whether these jobs can run on nothing but some types; no types: any job."""
+        asked = self.accelerators
+        return not types or (bool(asked) and all(one in types for one in asked))
 
 
 class History(NamedTuple):
@@ -49,15 +55,31 @@ def gpu_time(jobs: Sequence[Job]) -> dict[JobKind, float]:
         gpus = gpus_of(job)
         seconds = gpus * (job.duration_ms or 0) / SECOND
         if seconds:
-            kind = JobKind(gpus, job.profile, job.shape.accelerators)
+            kind = kind_of(job)
             found[kind] = found.get(kind, 0.0) + seconds
     return found
+
+
+def kind_of(job: Job) -> JobKind:
+    """Return the size, profile and types of a job."""
+    return JobKind(gpus_of(job), job.profile, job.shape.accelerators)
 
 
 def span_s(jobs: Sequence[Job]) -> float:
     """Return the time over which jobs were submitted, or the longest job if that is more."""
     submitted = max(job.submitted_ms for job in jobs) - min(job.submitted_ms for job in jobs)
     return max(submitted, *(job.duration_ms or 0 for job in jobs), SECOND) / SECOND
+
+
+def types_asked(jobs: Sequence[Job], spec: FleetSpec) -> list[tuple[str, ...]]:
+    """Return the types of GPUs that jobs ask for, if the fleet has others as well."""
+    there = dict.fromkeys(pool.accelerator for pool in spec.pools if pool.gpus)
+    asked = dict.fromkeys(
+        tuple(one for one in there if one is not None and one in job.shape.accelerators)
+        for job in jobs
+        if job.shape.accelerators
+    )
+    return sorted(types for types in asked if types and len(types) < len(there))
 
 
 def gpus_of(job: Job) -> float:

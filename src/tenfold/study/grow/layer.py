@@ -48,6 +48,8 @@ class Constraint:
     spread: float
     grade: Grade
     cause_rank: int
+    factor_spread: float = 0.0
+    """How far the factor may be off because the history is a sample, at 80%."""
     needs: str = ""
     """The missing input; empty if the constraint can be evaluated."""
     symptom: Symptom = _silent
@@ -171,7 +173,8 @@ class Layer:
     def unknown(self, resource: str, needs: str = "") -> Constraint:
         """Return a constraint that cannot be evaluated, with the missing input."""
         rank = self.cause_rank
-        return Constraint(self, resource, lambda _: 0.0, 0.0, "assumed", rank, needs or self.needs)
+        missing = needs or self.needs
+        return Constraint(self, resource, lambda _: 0.0, 0.0, "assumed", rank, needs=missing)
 
 
 class ComputedLayer(Layer, ABC):
@@ -215,7 +218,8 @@ def break_of(constraint: Constraint, most: float) -> Break:
     """Return where a constraint breaks, with the range that its evidence leaves."""
     if constraint.needs:
         return Break(None, None, None, "unknown")
-    return arithmetic.break_of(constraint.utilisation, constraint.spread, most)
+    found = arithmetic.break_of(constraint.utilisation, constraint.spread, most)
+    return arithmetic.widened(found, constraint.factor_spread, most)
 
 
 def relax(state: State, *constraints: Constraint) -> State:

@@ -15,6 +15,8 @@ from tenfold.study.grow.layer import Constraint, Layer, figure
 from tenfold.study.grow.relief import Relief, round_up_digits, with_relief
 from tenfold.study.grow.state import ConstraintKey, State, scale_capacity
 
+SPREAD_LEAST = 0.02
+"""A finite sample leaves some doubt, however well its points agree."""
 MEASURED_RANK = 5
 """Before computed layers: a measured cause is certain."""
 
@@ -79,7 +81,8 @@ def _constraint(state: State, layer: Layer, resource: str, points: list[UsagePoi
         raised = f"{figure(limit * more, 4)} {unit}".rstrip()
         return [_capacity(f"raise {resource} to {raised} (up from {figure(limit, 4)})", key, more)]
 
-    evidence = Evidence("measured", spread_of(usage))
+    # Points that lie on a line to the digit are still few, and the line goes on beyond them.
+    evidence = Evidence("measured", max(SPREAD_LEAST, spread_of(usage)))
     return _first(layer.constraint(resource, used, limit, evidence, symptom, relieve))
 
 

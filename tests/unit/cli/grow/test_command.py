@@ -81,7 +81,18 @@ def test_a_layer_without_evidence_is_unknown_and_says_what_it_needs(run, fleet: 
 
 
 def test_a_factor_that_is_required_sets_the_status(run, fleet: Path):
-    assert run("grow", fleet, "--axis", "nodes", "--require", "1.5x")[0] == 0
+    words = ("grow", fleet, "--axis", "nodes", "--require", "1.5x")
+    status, out, _ = run(*words)
+    assert status == 1
+    last = out.splitlines()[-1]
+    assert last.startswith("required 1.5x: unknown: ")
+    assert last.endswith(
+        " layers could not be checked (Floor space, Storage reads, Spine bandwidth, ...); "
+        "`--allow-unknown` accepts this"
+    )
+    status, out, _ = run(*words, "--allow-unknown")
+    assert status == 0
+    assert out.splitlines()[-1].startswith("required 1.5x: met for the limits checked; ")
     status, out, _ = run("grow", fleet, "--axis", "nodes", "--require", "2x")
     assert status == 1
     assert "required 2x: not met" in out
@@ -92,7 +103,7 @@ def test_json_holds_the_question_the_answer_and_what_was_required(run, fleet: Pa
     status, out, err = run(*words)
     assert (status, err) == (1, "")
     report = json.loads(out)
-    assert report["required"] == {"factor": 2.0, "met": False}
+    assert report["required"] == {"factor": 2.0, "verdict": "not met", "met": False}
     assert report["question"]["to"] == [2.0, 4.0]
     assert report["answer"]["first"]["layer"] == "rack-power"
     assert report["answer"]["rows"][0]["k"] == 1.75
@@ -177,18 +188,23 @@ gpus_per_node = 8
 """
 
 
+def test_leave_for_what_is_unknown_needs_a_requirement(run, fleet: Path):
+    status, _, err = run("grow", fleet, "--allow-unknown")
+    assert status == 2
+    assert "has no effect without `--require`" in err
+
+
 def test_a_break_based_on_assumed_values_is_named_and_not_called_met(run, tmp_path: Path):
     rack = tmp_path / "rack.toml"
     rack.write_text(RACK)
     status, out, _ = run("grow", rack, "--axis", "nodes", "--require", "3x")
-    assert status == 0
+    assert status == 1
     ports = "Switch ports, fabric main-fabric"
     assert out.splitlines()[1] == (
         f"first to break, based on assumed values: {ports}, at 2.00x nodes"
     )
-    assert out.splitlines()[-1] == (
-        f"required 3x: no known limit is reached, but {ports} (assumed) breaks at 2.00x; "
-        "`--count-assumed` makes this fail"
+    assert out.splitlines()[-1].startswith(
+        f"required 3x: unknown: {ports} (assumed) breaks at 2.00x; "
     )
     status, out, _ = run("grow", rack, "--axis", "nodes", "--require", "3x", "--count-assumed")
     assert (status, out.splitlines()[-1]) == (1, "required 3x: not met")

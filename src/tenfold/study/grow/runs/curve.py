@@ -13,7 +13,7 @@ from statistics import median
 from msgspec import Struct
 
 from tenfold.study.grow.runs.run import RunFigures
-from tenfold.study.grow.runs.runs import PER_DOUBLING, Runs, index_above
+from tenfold.study.grow.runs.runs import PER_DOUBLING, Runs, factor_at, index_above
 from tenfold.study.grow.state import State
 
 LOWEST = -2 * PER_DOUBLING
@@ -32,6 +32,13 @@ class RunCurve(Struct, frozen=True, kw_only=True):
     utilisations: tuple[float, ...]
     spread: float
     """How far utilisation may be off where it passes 1, over the seeds."""
+    seed: int = 0
+    """The first seed, with which every grid point was run."""
+
+    @property
+    def factor_most(self) -> float:
+        """The largest factor that was run."""
+        return max(1.0, factor_at(self.places[-1]))
 
     def utilisation(self, factor: float) -> float:
         """Return the utilisation at a factor; constant beyond the grid points that were run."""
@@ -55,7 +62,7 @@ def run_curve(runs: Runs, state: State, read: Read, most: float, seeds: Sequence
 
     found = _bracket(at, index_above(most))
     if found is None:
-        return _curve({place: [one] for place, one in sampled.items()}, [])
+        return _curve({place: [one] for place, one in sampled.items()}, [], first)
     near = [found - 1, found, found + 1, found + 2]
     samples = [(place, seed) for seed in seeds for place in near]
     by_sample = dict(zip(samples, map(read, runs.at(state, samples)), strict=True))
@@ -64,7 +71,7 @@ def run_curve(runs: Runs, state: State, read: Read, most: float, seeds: Sequence
     crossings = [
         _crossing(near, pooled([by_sample[place, seed] for place in near])) for seed in seeds
     ]
-    return _curve(by_place, crossings)
+    return _curve(by_place, crossings, first)
 
 
 def pooled(values: Sequence[float]) -> list[float]:
@@ -99,7 +106,7 @@ def _bracket(at: Callable[[int], float], top: int) -> int | None:
     return low
 
 
-def _curve(by_place: dict[int, list[float]], crossings: Sequence[float]) -> RunCurve:
+def _curve(by_place: dict[int, list[float]], crossings: Sequence[float], seed: int) -> RunCurve:
     places = sorted(by_place)
     utilisations = pooled([median(by_place[place]) for place in places])
     spread = 0.0
@@ -108,7 +115,10 @@ def _curve(by_place: dict[int, list[float]], crossings: Sequence[float]) -> RunC
         late = _between(places, utilisations, max(crossings))
         spread = max(1 / early - 1 if early > 0 else SPREAD_MOST, late - 1, 0.0)
     return RunCurve(
-        places=tuple(places), utilisations=tuple(utilisations), spread=min(SPREAD_MOST, spread)
+        places=tuple(places),
+        utilisations=tuple(utilisations),
+        spread=min(SPREAD_MOST, spread),
+        seed=seed,
     )
 
 

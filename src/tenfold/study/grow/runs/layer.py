@@ -8,14 +8,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tenfold.model.growth.growth import Axis, grows_along
-from tenfold.physics.growth.breaking import ASSUMED, Evidence
-from tenfold.study.grow.calibrate import ERROR_MOST
+from tenfold.model.growth.growth import Axis, GrowthLimits, grows_along
+from tenfold.physics.growth.breaking import ASSUMED, Evidence, breaking_factor
+from tenfold.study.grow.calibrate import ERROR_MOST, NONE, Calibration, Tolerances
 from tenfold.study.grow.layer import Constraint, Layer, Relieve
 from tenfold.study.grow.relief import Relief
-from tenfold.study.grow.runs.curve import Read, run_curve
+from tenfold.study.grow.runs.curve import Read, RunCurve, run_curve
 from tenfold.study.grow.runs.run import RunFigures
 from tenfold.study.grow.runs.runs import Runs
+from tenfold.study.grow.runs.sampling import factor_spread
 from tenfold.study.grow.state import State
 
 NO_WORK = "`--jobs` or `--mix`"
@@ -33,6 +34,10 @@ class Reading:
     utilisation: Read
     symptom: Callable[[RunFigures], str]
     relieve: Relieve
+    resource: str = ""
+    """What it reads, if the layer has several resources."""
+    measured: bool = False
+    """Whether the history itself shows that the limit is passed today."""
 
 
 class SimulatedLayer(Layer, ABC):
@@ -42,6 +47,8 @@ class SimulatedLayer(Layer, ABC):
     grows_with = ("jobs", "job-size", "data")
     needs = NO_WORK
     assumes = "simulated, not calibrated against your history"
+    resampled: bool = False
+    """Whether histories drawn from the real one are simulated to see how far its factor is off."""
     reports_missing_work: bool = False
     """Whether it reports a missing workload; one report is enough for all simulated layers."""
 
@@ -49,28 +56,47 @@ class SimulatedLayer(Layer, ABC):
     def reading(self, state: State, runs: Runs) -> Reading | None:
         """Return how it reads runs; None if it does not apply to this fleet and workload."""
 
-    def evidence(self, *, calibrated: bool) -> Evidence:
-        """Return how well it is known, depending on whether the runs are calibrated."""
-        return CALIBRATED if calibrated else ASSUMED
+    def readings(self, state: State, runs: Runs) -> list[Reading]:
+        """Return how it reads runs for each of its resources."""
+        found = self.reading(state, runs)
+        return [] if found is None else [found]
+
+    def tolerances(self, limits: GrowthLimits) -> Tolerances:
+        """Return how far the figures that it uses may be off at 1x."""
+        return Tolerances()
 
     def evaluated(
-        self, state: State, runs: Runs, most: float, seeds: Sequence[int], *, calibrated: bool
+        self,
+        state: State,
+        runs: Runs,
+        most: float,
+        seeds: Sequence[int],
+        calibration: Calibration = NONE,
     ) -> list[Constraint]:
-        """Return its constraint along the axis of the runs, up to a factor."""
+        """Return its constraints along the axis of the runs, up to a factor."""
         if not _moves_runs(state, runs.axis):
             return []
         if not state.inputs.jobs:
             return [self.unknown(self.resource)] if self.reports_missing_work else []
-        if self.key(self.resource) in state.relaxed:
-            return []
-        reading = self.reading(state, runs)
-        if reading is None:
-            return []
-        curve = run_curve(runs, state, reading.utilisation, most, seeds)
-        evidence = self.evidence(calibrated=calibrated)
+        covered = calibration.covers(self.tolerances(state.grow.limits))
+        evidence = CALIBRATED if covered else ASSUMED
+        return [
+            self._constraint(state, runs, reading, run_curve(*asked, most, seeds), evidence)
+            for reading in self.readings(state, runs)
+            if self.key(reading.resource or self.resource) not in state.relaxed
+            for asked in [(runs, state, reading.utilisation)]
+        ]
+
+    def _constraint(
+        self, state: State, runs: Runs, reading: Reading, curve: RunCurve, evidence: Evidence
+    ) -> Constraint:
+        if reading.measured:
+            evidence = Evidence("measured", evidence.spread)
+        ranked = evidence.grade != ASSUMED.grade
+        apart = self._factor_spread(state, runs, reading, curve, ranked)
 
         def symptom(factor: float) -> str:
-            return reading.symptom(runs.at(state, [(curve.index_from(factor), seeds[0])])[0])
+            return reading.symptom(runs.at(state, [(curve.index_from(factor), curve.seed)])[0])
 
         def relieve(constraint: Constraint, target: float) -> list[Relief]:
             return (
@@ -79,18 +105,36 @@ class SimulatedLayer(Layer, ABC):
                 else []
             )
 
-        return [
-            Constraint(
-                self,
-                self.resource,
-                curve.utilisation,
-                max(evidence.spread, curve.spread),
-                evidence.grade,
-                self.cause_rank,
-                symptom=symptom,
-                relieve=relieve,
-            )
-        ]
+        # Drawn histories differ by their seeds as well, which need not be counted twice.
+        seeds = 0.0 if self.resampled and apart else curve.spread
+        return Constraint(
+            self,
+            reading.resource or self.resource,
+            curve.utilisation,
+            max(evidence.spread, seeds),
+            evidence.grade,
+            self.cause_rank,
+            apart,
+            symptom=symptom,
+            relieve=relieve,
+        )
+
+    def _factor_spread(
+        self, state: State, runs: Runs, reading: Reading, curve: RunCurve, ranked: bool
+    ) -> float:
+        """Return how far its factor may be off because the history is a sample.
+
+        This is a property of the history, so it is found once, and reliefs do not change it.
+        """
+        k = breaking_factor(curve.utilisation, curve.factor_most)
+        if k is None or state.inputs.mix:
+            return 0.0
+        simulated = self.resampled and ranked
+        key = f"{self.name} {simulated}"
+        if key not in runs.spreads:
+            read = reading.utilisation
+            runs.spreads[key] = factor_spread(runs, state, read, k, simulated=simulated)
+        return runs.spreads[key]
 
 
 def _moves_runs(state: State, axis: Axis) -> bool:

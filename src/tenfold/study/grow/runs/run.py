@@ -82,6 +82,8 @@ class RunFigures(Struct, frozen=True, kw_only=True):
     """Allocated GPU time lost, by cause."""
     admissions_per_s: float
     down_nodes_p99: float
+    wait_s_p90_by_type: dict[str, float] = {}
+    """P90 wait by the accelerator types that jobs ask for."""
 
 
 class RunOutcome(Struct, frozen=True, kw_only=True):
@@ -123,6 +125,7 @@ def run_once(task: GrowTask) -> RunFigures:
         lost_gpu_h_per_day={name: one / WHOLE / HOUR / days for name, one in lost.items()},
         admissions_per_s=seen.starts_per_s,
         down_nodes_p99=float(nodes_down_p99(meters, window)),
+        wait_s_p90_by_type=seen.wait_s_p90_by_type,
     )
 
 

@@ -15,10 +15,12 @@ from tenfold.model.errors import TenfoldError
 from tenfold.model.facts.failure_law import NO_FAILURES
 from tenfold.model.fleet.spec import FleetSpec
 from tenfold.model.growth.growth import Axis, grows_along
+from tenfold.model.job.job import Job
 from tenfold.model.units import MINUTE, Millis
 from tenfold.sim.measure.window import Window
 from tenfold.sim.world import SimSettings
 from tenfold.study.grow.inputs import GrowInputs
+from tenfold.study.grow.runs.resample import Blocks
 from tenfold.study.grow.runs.run import GrowTask, RunFigures, run_digest, run_once
 from tenfold.study.grow.runs.window import representative_window
 from tenfold.study.grow.state import State
@@ -38,6 +40,8 @@ class RunKey(Struct, frozen=True):
     axis: Axis
     place: int
     seed: int
+    draw: int = 0
+    """The history: 0 is the real one, others are drawn from its days."""
 
 
 def factor_at(place: int) -> float:
@@ -81,24 +85,32 @@ class Runs:
         self._workers = workers
         self._done = done
         self._known: dict[RunKey, RunFigures] = {}
+        self._blocks: Blocks | None = None
+        self._drawn: dict[int, Sequence[Job]] = {}
+        self.spreads: dict[str, float] = {}
+        """How far the factor of a constraint may be off because the history is a sample."""
 
     @property
     def fails(self) -> bool:
         """Whether nodes fail in these runs."""
         return self._failures != NO_FAILURES
 
-    def key(self, state: State, place: int, seed: int) -> RunKey:
+    def key(self, state: State, place: int, seed: int, draw: int = 0) -> RunKey:
         """Return the key of a run; at factor 1 without failures all seeds are the same."""
         if place == 0 and not self.fails:
             seed = 0
         name = f"{self._failures_name()} {_saves_ms(state)}" if self.fails else ""
         return RunKey(
-            run_digest(_effective_spec(state), state.policy, name), self.axis, place, seed
+            run_digest(_effective_spec(state), state.policy, name), self.axis, place, seed, draw
         )
 
     def at(self, state: State, samples: Sequence[tuple[int, int]]) -> list[RunFigures]:
         """Return the figures of runs by (grid index, seed), making those that are missing."""
-        keys = [self.key(state, place, seed) for place, seed in samples]
+        return self.at_drawn(state, [(place, seed, 0) for place, seed in samples])
+
+    def at_drawn(self, state: State, samples: Sequence[tuple[int, int, int]]) -> list[RunFigures]:
+        """Return the figures of runs by (grid index, seed, drawn history)."""
+        keys = [self.key(state, *sample) for sample in samples]
         fresh = [key for key in dict.fromkeys(keys) if key not in self._known]
         tasks = [self._task(state, key) for key in fresh]
         made, workers = self.made, self._processes(state, fresh)
@@ -115,6 +127,12 @@ class Runs:
         self.reused += len(keys) - len(fresh)
         return [self._known[key] for key in keys]
 
+    def blocks(self, state: State) -> Blocks:
+        """Return the blocks of days that histories are drawn from."""
+        if self._blocks is None:
+            self._blocks = Blocks(state.inputs.jobs, self.history_window)
+        return self._blocks
+
     def figure(self, state: State, factor: float, seed: int, name: str) -> float:
         """Return one figure by name, interpolated on the logarithm between grid points."""
         below, above = index_below(factor), index_above(factor)
@@ -129,24 +147,35 @@ class Runs:
         inputs = state.inputs
         return GrowTask(
             spec=_effective_spec(state),
-            jobs=inputs.jobs,
+            jobs=self._history(state, key.draw),
             policy=state.policy,
             axis=self.axis,
             factor=factor_at(key.place),
             seed=key.seed,
             profiles=inputs.profiles,
-            ends=inputs.ends,
+            ends=inputs.ends if key.draw == 0 else {},
             failures=self._failures,
             settings=SimSettings(checkpoint_every_ms=_saves_ms(state)),
             history_window=self.history_window,
         )
 
+    def _history(self, state: State, draw: int) -> Sequence[Job]:
+        if draw == 0:
+            return state.inputs.jobs
+        if draw not in self._drawn:
+            self._drawn[draw] = self.blocks(state).history(draw)
+        return self._drawn[draw]
+
     def _processes(self, state: State, keys: Sequence[RunKey]) -> int:
         """Return how many processes to use for a batch: starting them takes time, too."""
-        jobs = self._jobs(state) * sum(max(1.0, factor_at(key.place)) for key in keys)
+        jobs = sum(self.jobs_at(state, factor_at(key.place)) for key in keys)
         if jobs < POOL_JOBS:
             return 1
         return self._workers or usable_cpus()
+
+    def jobs_at(self, state: State, factor: float) -> float:
+        """Return about how many jobs a run at a factor has."""
+        return self._jobs(state) * max(1.0, factor)
 
     def _jobs(self, state: State) -> int:
         window = self.history_window

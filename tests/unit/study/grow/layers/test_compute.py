@@ -61,12 +61,12 @@ def test_a_scaling_that_rises_again_is_not_counted_on():
     assert step.utilisation(4.0) == step.utilisation(2.0)
 
 
-def test_work_of_a_mix_or_of_a_history_without_starts_is_an_assumption():
+def test_work_of_a_mix_is_an_assumption_and_that_of_a_history_needs_no_starts():
     starts = {work()[0].id: work()[0].submitted_ms}
     assert [constraint.grade for constraint in constraints("jobs", work(), starts_ms=starts)] == [
         "published"
     ]
-    assert [constraint.grade for constraint in constraints("jobs", work())] == ["assumed"]
+    assert [constraint.grade for constraint in constraints("jobs", work())] == ["published"]
     assert [
         constraint.grade for constraint in constraints("jobs", work(), mix="m", starts_ms=starts)
     ] == ["assumed"]

@@ -24,7 +24,7 @@ FAULTS = FailureLaw(
 
 
 def constraint_of(state: State, runs: Runs, layer: str, most: float) -> Constraint:
-    constraints = simulated_constraints(state, runs, most=most, calibrated=True)
+    constraints = simulated_constraints(state, runs, most=most, calibration=made.EXACT)
     return next(constraint for constraint in constraints if constraint.layer == layer)
 
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from growth_builders import EXACT
 from tenfold.compose.fleet import open_fleet
 from tenfold.model.facts.failure_law import FailureLaw
 from tenfold.model.growth.growth import GrowSpec, GrowthLimits
@@ -43,7 +44,7 @@ def even(inputs: GrowInputs, load: float, gpus: int) -> list[Job]:
 def constraint_of(
     state: State, runs: Runs, layer: str, seeds: tuple[int, ...] = (0,)
 ) -> Constraint:
-    constraints = simulated_constraints(state, runs, most=8, seeds=seeds, calibrated=True)
+    constraints = simulated_constraints(state, runs, most=8, seeds=seeds, calibration=EXACT)
     return next(constraint for constraint in constraints if constraint.layer == layer)
 
 

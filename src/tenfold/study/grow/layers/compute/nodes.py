@@ -34,6 +34,21 @@ def more_nodes(state: State, factor: float, pool: str = "") -> list[Relief]:
     return [Relief(NODES, text, _price(state.spec, grown), lead_weeks(state, NODES), apply)]
 
 
+def more_of_types(state: State, types: tuple[str, ...], multiple: float) -> list[Relief]:
+    """Return more nodes: across the pools, or in the largest pool of the types that are short."""
+    if not types:
+        return more_nodes(state, multiple)
+    pools = [pool for pool in state.spec.pools if pool.accelerator in types and pool.gpus]
+    largest = max(pools, key=lambda pool: pool.gpus)
+    more = gpus_of_types(state.spec, types) * (multiple - 1) / largest.gpus
+    return more_nodes(state, 1 + more, str(largest.id))
+
+
+def gpus_of_types(spec: FleetSpec, types: tuple[str, ...]) -> int:
+    """Return the GPUs of some types; no types: of all."""
+    return sum(pool.gpus for pool in spec.pools if not types or pool.accelerator in types)
+
+
 def _grown(spec: FleetSpec, factor: float, pool: str) -> FleetSpec:
     """Return a fleet with at least a multiple of the nodes."""
     if not pool:

@@ -27,14 +27,19 @@ class WorkBySize(NamedTuple):
         )
 
 
-def work_by_size(state: State, profile: str | None = None) -> list[WorkBySize]:
-    """Return the GPU time of the history by job size and profile."""
+def work_by_size(
+    state: State, profile: str | None = None, types: tuple[str, ...] = ()
+) -> list[WorkBySize]:
+    """Return the GPU time of the history by job size and profile.
+
+    With `types`, only that of jobs that can run on nothing else.
+    """
     profiles = state.inputs.profiles
     return [
         WorkBySize(kind.gpus, seconds, falling(known.scaling if known else ()))
         for kind, seconds in gpu_time(state.inputs.jobs).items()
         for known in [profiles.get(kind.profile)]
-        if profile in (None, kind.profile)
+        if profile in (None, kind.profile) and kind.confined_to(types)
     ]
 
 

@@ -1,6 +1,8 @@
 """Contention: GPU time that jobs lose to each other on shared storage and links."""
 
+from tenfold.model.growth.growth import GrowthLimits
 from tenfold.sim.measure.window_losses import CONTENTION
+from tenfold.study.grow.calibrate import ERROR_MOST, Tolerances
 from tenfold.study.grow.layer import Constraint
 from tenfold.study.grow.layers.fabric.uplinks import reduced_oversubscription
 from tenfold.study.grow.layers.jobs.policy import multiple_for, own_policy
@@ -22,6 +24,10 @@ class Contention(SimulatedLayer):
     needs = "`--jobs` with `--profiles`"
     fixed_by = "another policy, more storage shelves, or non-blocking uplinks"
     shows_slow_jobs = True
+
+    def tolerances(self, limits: GrowthLimits) -> Tolerances:
+        """GPU time must be off by less than what jobs may lose."""
+        return Tolerances(wait=None, use=min(ERROR_MOST, limits.stall_share_most), order=None)
 
     def reading(self, state: State, runs: Runs) -> Reading | None:
         """Read the time lost to other jobs."""

@@ -2,9 +2,11 @@
 
 from msgspec.structs import replace
 
+from tenfold.model.growth.growth import GrowthLimits
 from tenfold.model.units import MINUTE
 from tenfold.sim.measure.window_losses import FAILURES
 from tenfold.sim.world import SimSettings
+from tenfold.study.grow.calibrate import ERROR_MOST, Tolerances
 from tenfold.study.grow.layer import Constraint
 from tenfold.study.grow.layers.jobs.policy import multiple_for
 from tenfold.study.grow.relief import Relief, with_relief
@@ -26,6 +28,10 @@ class Failures(SimulatedLayer):
     cause_rank = 40
     needs = "`--failures` and `--jobs` or `--mix`"
     fixed_by = "more frequent checkpoints"
+
+    def tolerances(self, limits: GrowthLimits) -> Tolerances:
+        """GPU time must be off by less than what jobs may lose."""
+        return Tolerances(wait=None, use=min(ERROR_MOST, limits.lost_share_most), order=None)
 
     def reading(self, state: State, runs: Runs) -> Reading | None:
         """Read the time lost to failures."""

@@ -1,5 +1,7 @@
 """Fragmentation: GPUs that idle because no waiting job fits."""
 
+from tenfold.model.growth.growth import GrowthLimits
+from tenfold.study.grow.calibrate import ERROR_MOST, Tolerances
 from tenfold.study.grow.layers.jobs.policy import shorter_waits
 from tenfold.study.grow.runs.layer import Reading, SimulatedLayer
 from tenfold.study.grow.runs.runs import Runs
@@ -16,6 +18,10 @@ class Fragmentation(SimulatedLayer):
     cause_rank = 70
     fixed_by = "another policy, or more nodes"
     reports_missing_work = True
+
+    def tolerances(self, limits: GrowthLimits) -> Tolerances:
+        """GPU time must be off by less than what may be stranded."""
+        return Tolerances(wait=None, use=min(ERROR_MOST, limits.stranded_share_most))
 
     def reading(self, state: State, runs: Runs) -> Reading:
         """Read the share of GPUs that no waiting job can use."""

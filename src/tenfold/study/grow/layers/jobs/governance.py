@@ -2,9 +2,11 @@
 
 from msgspec.structs import replace
 
+from tenfold.model.growth.growth import GrowthLimits
 from tenfold.model.ids import TeamId
 from tenfold.model.job.job import WHOLE
 from tenfold.model.policy.governance import ANY, GovernanceRules, TeamRules
+from tenfold.study.grow.calibrate import Tolerances
 from tenfold.study.grow.relief import Relief, with_relief
 from tenfold.study.grow.runs.layer import Reading, SimulatedLayer
 from tenfold.study.grow.runs.runs import Runs
@@ -22,6 +24,10 @@ class Governance(SimulatedLayer):
     cause_rank = 75
     fixed_by = "quotas by weight, with borrowing"
     always_listed = True
+
+    def tolerances(self, limits: GrowthLimits) -> Tolerances:
+        """Who gets GPU time does not depend on the order within a team."""
+        return Tolerances(order=None)
 
     def reading(self, state: State, runs: Runs) -> Reading | None:
         """Read how evenly teams get their entitlement; None with a single team."""

@@ -1,10 +1,41 @@
-"""Queue wait: how long jobs wait, by GPU time and by the team or size that waits longest."""
+"""Queue wait: how long jobs wait, by GPU time and by the team or size that waits longest.
 
-from tenfold.study.grow.layers.jobs.policy import shorter_waits
+Where a fleet has several accelerator types, jobs that ask for one of them are also judged apart.
+Waits that the history recorded count for more than simulated ones: if they break the limit today,
+or do not where the simulation says so, simulated waits are scaled to meet them at 1x.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tenfold.physics.growth.breaking import breaking_factor
+from tenfold.study.grow.history import types_asked
+from tenfold.study.grow.layer import Constraint
+from tenfold.study.grow.layers.compute.nodes import more_of_types
+from tenfold.study.grow.layers.jobs.policy import own_policy, shorter_waits
+from tenfold.study.grow.recorded import recorded_of
+from tenfold.study.grow.relief import Relief
 from tenfold.study.grow.runs.layer import Reading, SimulatedLayer
 from tenfold.study.grow.runs.run import RunFigures
 from tenfold.study.grow.runs.runs import Runs
-from tenfold.study.grow.state import State
+from tenfold.study.grow.state import State, state_of
+
+RATIO_MOST = 10.0
+"""Simulated waits that are further off have the wrong shape: recorded ones then follow the load."""
+IDLE = 0.1
+"""Recorded waits below this share of the limit are as good as none."""
+Wait = Callable[[RunFigures], float]
+"""Returns a wait of a run, in seconds."""
+
+
+class _Scale(NamedTuple):
+    """How simulated waits are scaled to recorded ones."""
+
+    ratio: float = 1.0
+    floor: float = 0.0
+    """The recorded wait over the limit, where the simulation has no such wait at all."""
+    load: float = 1.0
+    measured: bool = False
 
 
 class Queue(SimulatedLayer):
@@ -14,25 +45,92 @@ class Queue(SimulatedLayer):
     title = "Queue wait"
     labels = (("waits", "Queue wait"),)
     resource = "waits"
-    breaks = "the P90 wait, weighted by GPU time or for any team or job size, exceeds `wait_s_p90`"
+    breaks = (
+        "the P90 wait, weighted by GPU time or for any team, job size or accelerator type, "
+        "exceeds `wait_s_p90`"
+    )
     cause_rank = 80
     fixed_by = "another policy, or more nodes"
     always_listed = True
     shows_slow_jobs = True
     reports_missing_work = True
+    resampled = True
 
     def reading(self, state: State, runs: Runs) -> Reading:
         """Read the longer of two waits against the limit."""
-        most_s = state.grow.limits.wait_s_p90
-
-        def utilisation(figures: RunFigures) -> float:
-            return max(figures.wait_s_p90_gpu, figures.wait_s_p90_worst) / most_s
-
-        return Reading(
-            utilisation,
+        return _reading(
+            state,
+            runs,
+            _longer,
             _symptom,
             lambda constraint, target: shorter_waits(constraint, state, target),
         )
+
+    def readings(self, state: State, runs: Runs) -> list[Reading]:
+        """Read the waits of all jobs, and of those that ask for some accelerator types."""
+        return [
+            self.reading(state, runs),
+            *(_typed(state, runs, types) for types in types_asked(state.inputs.jobs, state.spec)),
+        ]
+
+
+def _reading(
+    state: State,
+    runs: Runs,
+    wait: Wait,
+    symptom: Callable[[RunFigures], str],
+    relieve: Callable[[Constraint, float], list[Relief]],
+) -> Reading:
+    most_s = state.grow.limits.wait_s_p90
+    scale = _scale(state, runs, wait)
+
+    def utilisation(figures: RunFigures) -> float:
+        recorded = scale.floor * figures.load / scale.load
+        return max(scale.ratio * wait(figures) / most_s, recorded)
+
+    said = state.once(recorded_of)
+    shown = symptom if not scale.measured or said is None else lambda _: said.sentence
+    return Reading(utilisation, shown, relieve, measured=scale.measured)
+
+
+def _typed(state: State, runs: Runs, types: tuple[str, ...]) -> Reading:
+    """Read the waits of jobs that ask for some accelerator types."""
+    label = "/".join(sorted(types))
+    most_s = state.grow.limits.wait_s_p90
+
+    def wait(figures: RunFigures) -> float:
+        return figures.wait_s_p90_by_type.get(label, 0.0)
+
+    def relieve(constraint: Constraint, target: float) -> list[Relief]:
+        k = breaking_factor(constraint.utilisation, target)
+        more = [] if k is None else more_of_types(state, types, target / k)
+        return [*own_policy(state), *more]
+
+    return Reading(
+        lambda figures: wait(figures) / most_s,
+        lambda figures: f"P90 wait {wait(figures) / 3_600:,.1f} h for jobs on {label}",
+        relieve,
+        f"jobs on {label}",
+    )
+
+
+def _scale(state: State, runs: Runs, wait: Wait) -> _Scale:
+    """Return how waits are scaled so that today's are the recorded ones, if that matters."""
+    recorded = state.once(recorded_of)
+    if recorded is None:
+        return _Scale()
+    limit_s = state.grow.limits.wait_s_p90
+    [today] = runs.at(state_of(state.inputs), [(0, 0)])
+    real, simulated = recorded.wait_s / limit_s, wait(today) / limit_s
+    if max(real, simulated) <= 1:
+        return _Scale()
+    if simulated and real / simulated <= RATIO_MOST:
+        return _Scale(max(real, IDLE) / simulated, measured=real > 1)
+    return _Scale(floor=real, load=max(today.load, 1e-9), measured=True)
+
+
+def _longer(figures: RunFigures) -> float:
+    return max(figures.wait_s_p90_gpu, figures.wait_s_p90_worst)
 
 
 def _symptom(figures: RunFigures) -> str:
