@@ -54,14 +54,21 @@ class Judged(NamedTuple):
     before: Break
     calibrated: bool
 
+    def line(self) -> str:
+        k, low, high, _ = self.now
+        said = f"{k or MOST:.2f} from {low or MOST:.2f} to {inf if high is None else high:.2f}"
+        word = "inside" if _inside(self.now, self.truth) else "OUTSIDE"
+        before = "inside" if _inside(self.before, self.truth) else "outside"
+        return f"truth {self.truth:.2f}, said {said}: {word} (before: {before})"
+
 
 def run(thresholds: dict[str, float]) -> list[Verdict]:
     tasks = [
         Task(stream, SEED_FIRST + 1_000 * stream + seed)
-        for stream in range(len(STREAMS))
         for seed in range(HISTORIES)
+        for stream in range(len(STREAMS))
     ]
-    found = process_map(judged, tasks, workers=usable_cpus(), lost=_lost, done=_told)
+    found = process_map(judged, tasks, workers=usable_cpus(), lost=_lost, done=lambda _: None)
     print(f"{'stream':20}  truth  off by  covered  before calibrated")
     for place, stream in enumerate(STREAMS):
         rows = [one for one in found if one.stream == place]
@@ -93,13 +100,15 @@ def judged(task: Task) -> Judged:
 
     seeds = tuple(range(SEEDS)) if constraints.calibration.calibrated else (0,)
     curve = run_curve(constraints.runs, state, read, MOST, seeds)
-    return Judged(
+    found = Judged(
         task.stream,
         true_factor(stream),
         break_with_sampling(queue, MOST),
         break_of(curve.utilisation, max(ERROR_MOST, curve.spread), MOST),
         constraints.calibration.calibrated,
     )
+    print(f"{stream.name}: {found.line()}", file=sys.stderr, flush=True)
+    return found
 
 
 def history(stream: Stream, seed: int) -> GrowInputs:
@@ -146,11 +155,6 @@ def _off(rows: list[Judged]) -> float:
     """Return the median error of the factor."""
     apart = sorted(abs((one.now.k or MOST) / one.truth - 1) for one in rows)
     return apart[len(apart) // 2]
-
-
-def _told(done: int) -> None:
-    if done % HISTORIES == 0:
-        print(f"{done} histories", file=sys.stderr, flush=True)
 
 
 def _lost(task: Task, why: str) -> Judged:

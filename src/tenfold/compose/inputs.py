@@ -62,6 +62,8 @@ class PreparedRun(Struct, frozen=True, kw_only=True):
     layout: Layout
     notes: tuple[str, ...]
     grid: "Grid | None" = None
+    starts_ms: Mapping[JobId, Millis] = {}
+    """When jobs started, if the trace says so."""
 
 
 def prepare(files: SimFiles) -> PreparedRun:
@@ -98,7 +100,14 @@ def prepare(files: SimFiles) -> PreparedRun:
         release_ms=release_ms,
         ends=_ends(trace.statuses),
     )
-    return PreparedRun(request=request, spec=spec, layout=layout, notes=tuple(notes), grid=grid)
+    return PreparedRun(
+        request=request,
+        spec=spec,
+        layout=layout,
+        notes=tuple(notes),
+        grid=grid,
+        starts_ms=trace.starts_ms,
+    )
 
 
 def _ends(statuses: Mapping[JobId, str]) -> dict[JobId, JobStatus]:

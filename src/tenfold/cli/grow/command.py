@@ -10,6 +10,7 @@ from tenfold.cli.arguments import Facts, Force, Json
 from tenfold.cli.errors import Exit
 from tenfold.cli.grow.json import document, meets_requirement
 from tenfold.cli.grow.page import grow_page
+from tenfold.cli.grow.progress import counting, noting
 from tenfold.cli.grow.render import show_grow
 from tenfold.cli.output import print_json, print_note
 from tenfold.files.core.write import open_new_file
@@ -170,11 +171,10 @@ def _answer(
 
 
 def _analysed(inputs: GrowInputs, question: GrowQuestion) -> GrowAnswer:
-    if not inputs.jobs or not sys.stderr.isatty():
+    if not inputs.jobs:
         return analyse(inputs, question)
-    # The progress display takes longer to import than an analysis without runs takes.
-    from tenfold.cli.grow.progress import counting  # noqa: PLC0415
-
+    if not sys.stderr.isatty():
+        return analyse(inputs, question, noting("simulation runs"))
     with counting("simulation runs") as done:
         return analyse(inputs, question, done)
 

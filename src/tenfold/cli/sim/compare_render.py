@@ -10,7 +10,7 @@ from tenfold.report.charts.axes import usd
 from tenfold.report.figures import count
 from tenfold.report.pages.compare import ComparePage, Overlay
 from tenfold.study.compare.cell import FIGURES, CellResult
-from tenfold.study.compare.compare import Comparison, Row, Score, Spread
+from tenfold.study.compare.compare import RECORDED, Comparison, Row, Score, Spread
 
 Formatter = Callable[[float], str]
 BEST = "*"
@@ -58,13 +58,15 @@ COLUMNS = (
 def show_comparison(comparison: Comparison) -> None:
     """Print the policies side by side, the scorecard, and what failed."""
     for (fleet, jobs), rows in _groups(comparison.rows).items():
-        columns, cells = _table(rows)
+        recorded = _recorded(comparison, fleet, jobs)
+        columns, cells = _table(rows, recorded=recorded)
         if (fleet, jobs) != (comparison.rows[0].fleet, comparison.rows[0].jobs):
             show("")
         show(Text(_title(rows, comparison), style="bold"), table("", columns, cells))
         scores = [one for one in comparison.scorecard if (one.fleet, one.jobs) == (fleet, jobs)]
         if scores:
-            show("", _scores_title(comparison.baseline), table("", *_scores(scores)))
+            scored = _scores(scores, recorded)
+            show("", _scores_title(comparison.baseline), table("", *scored))
     if any(row.seeds for row in comparison.rows):
         show("", _legend(comparison))
     failed = sum(cell.error is not None for cell in comparison.cells)
@@ -84,11 +86,12 @@ def compare_page(comparison: Comparison) -> ComparePage:
             if cell.curves is not None and (cell.fleet, cell.jobs) == (fleet, jobs)
         }
         scores = [one for one in comparison.scorecard if (one.fleet, one.jobs) == (fleet, jobs)]
+        recorded = _recorded(comparison, fleet, jobs)
         overlays.append(
             Overlay(
                 title=_title(rows, comparison),
-                table=_transposed(*_table(rows, tuple(FIGURE_LABELS))),
-                scores=_scores(scores),
+                table=_transposed(*_table(rows, tuple(FIGURE_LABELS), recorded)),
+                scores=_scores(scores, recorded),
                 allocated={name: one.allocated for name, one in drawn.items()},
                 waiting={name: one.waiting for name, one in drawn.items()},
                 waits_s={name: one.waits_s for name, one in drawn.items()},
@@ -115,6 +118,12 @@ def _groups(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
     return {key: found for key, found in groups.items() if any(row.seeds for row in found)}
 
 
+def _recorded(comparison: Comparison, fleet: str, jobs: str) -> Row | None:
+    """Return what a trace itself recorded; None if it does not say when jobs started."""
+    found = (one for one in comparison.recorded if (one.fleet, one.jobs) == (fleet, jobs))
+    return next(found, None)
+
+
 def _label(path: str, others: Sequence[str]) -> str:
     """Return a short name for a file that tells it from the others."""
     short = _short(path)
@@ -135,7 +144,7 @@ def _title(rows: Sequence[Row], comparison: Comparison) -> str:
 
 
 def _table(
-    rows: Sequence[Row], names: Sequence[str] = COLUMNS
+    rows: Sequence[Row], names: Sequence[str] = COLUMNS, recorded: Row | None = None
 ) -> tuple[list[str], list[list[str]]]:
     """Return columns and rows; a star marks the best value of a column."""
     shown = [name for name in names if any(name in row.figures for row in rows)]
@@ -151,7 +160,14 @@ def _table(
         ]
         for row in rows
     ]
+    if recorded is not None:
+        cells.append([RECORDED, *(_recorded_cell(recorded, name) for name in shown)])
     return ["policy", *(f">{FIGURE_LABELS[name][0]}" for name in shown)], cells
+
+
+def _recorded_cell(recorded: Row, name: str) -> str:
+    spread = recorded.figures.get(name)
+    return "" if spread is None else FIGURE_LABELS[name][1](spread.mean)
 
 
 def _transposed(
@@ -198,8 +214,10 @@ def _scores_title(baseline: str) -> str:
     return f"Change relative to `{baseline}`"
 
 
-def _scores(scores: Sequence[Score]) -> tuple[list[str], list[list[str]]]:
-    """Return a row per metric: the baseline, then each other policy with the change."""
+def _scores(
+    scores: Sequence[Score], recorded: Row | None = None
+) -> tuple[list[str], list[list[str]]]:
+    """Return a row per metric: recorded, the baseline, then each other policy with the change."""
     policies = list(dict.fromkeys(one.policy for one in scores))
     by_figure: dict[str, dict[str, Score]] = {}
     for one in scores:
@@ -209,8 +227,10 @@ def _scores(scores: Sequence[Score]) -> tuple[list[str], list[list[str]]]:
         word, fmt = FIGURE_LABELS[figure]
         before = next(iter(found.values())).before
         after = [_after(found[name], fmt) if name in found else "failed" for name in policies]
-        rows.append([word, fmt(before), *after])
-    return ["metric", ">baseline", *(f">{_policy(name)}" for name in policies)], rows
+        seen = [] if recorded is None else [_recorded_cell(recorded, figure)]
+        rows.append([word, *seen, fmt(before), *after])
+    seen = [] if recorded is None else [f">{RECORDED}"]
+    return ["metric", *seen, ">baseline", *(f">{_policy(name)}" for name in policies)], rows
 
 
 def _after(score: Score, fmt: Formatter) -> str:

@@ -28,11 +28,23 @@ def run_json(
         **_grid_json(prepared, result),
         "fairness": detail and detail.fairness,
         "fragmentation": detail and detail.fragmentation,
+        **_recorded_json(prepared),
         "events": result.events,
         "cpu_s": round(cpu_s, 3),
         "jobs_per_cpu_s": round(result.summary.jobs / max(cpu_s, 1e-6), 1),
         "teams": {team: asdict(part) for team, part in result.teams.items()},
     }
+
+
+def _recorded_json(prepared: PreparedRun) -> dict[str, object]:
+    """Return what the trace itself recorded, if it says when jobs started."""
+    if not prepared.starts_ms:
+        return {}
+    from tenfold.study.sim.recorded import recorded_figures  # noqa: PLC0415
+
+    request = prepared.request
+    found = recorded_figures(request.jobs, prepared.starts_ms, request.gpus)
+    return {} if found is None else {"recorded": asdict(found)}
 
 
 def _grid_json(prepared: PreparedRun, result: SimResult) -> dict[str, object]:

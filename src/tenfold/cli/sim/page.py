@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tenfold.cli.sim.render import figures, hours, run_headline, teams_rows
+from tenfold.cli.sim.render import figures, hours, recorded_cells, run_headline, teams_rows
 from tenfold.compose.inputs import PreparedRun
 from tenfold.compose.simulation import SimResult
 from tenfold.report.charts.axes import usd
@@ -27,7 +27,10 @@ def run_page(prepared: PreparedRun, result: SimResult, detail: Detail, costs: Bi
         title=f"Fleet {prepared.spec.name}, policy {request.policy.name}",
         lead=f"{run_headline(prepared, result)}.",
         tiles=_tiles(result, costs),
-        figures=figures(summary, costs, detail, green(prepared, result)),
+        figures=[
+            *figures(summary, costs, detail, green(prepared, result)),
+            *((f"{name}, recorded", value) for name, value in recorded_cells(prepared).items()),
+        ],
         allocated=_curve(line.at_s, [one / gpus for one in line.gpus_allocated]),
         waiting=_curve(line.at_s, line.jobs_waiting),
         running=_curve(line.at_s, line.jobs_running),

@@ -18,6 +18,7 @@ from tenfold.study.sim.bill import Bill
 from tenfold.study.sim.detail import Detail
 from tenfold.study.sim.fill import FillResult
 from tenfold.study.sim.green import Green, green
+from tenfold.study.sim.recorded import recorded_figures
 
 WAITS_S = (0, 60, 600, 3_600, 6 * 3_600, 86_400, 7 * 86_400)
 LINE_CELLS = 80
@@ -28,11 +29,14 @@ def show_run(
 ) -> None:
     """Print the result of a run, with small charts if its details are given."""
     summary, request = result.summary, prepared.request
-    show(
-        run_headline(prepared, result),
-        "",
-        table("", ["", ">"], figures(summary, costs, detail, green(prepared, result))),
-    )
+    rows = figures(summary, costs, detail, green(prepared, result))
+    recorded = recorded_cells(prepared)
+    if recorded:
+        cells = [(name, value, recorded.get(name, "")) for name, value in rows]
+        shown = table("", ["", ">simulated", ">recorded"], cells)
+    else:
+        shown = table("", ["", ">"], rows)
+    show(run_headline(prepared, result), "", shown)
     if detail is not None and detail.timeline.at_s:
         _show_charts(detail, request.gpus)
     if result.teams:
@@ -78,6 +82,22 @@ def figures(
         rows.append(("cost per useful GPU-hour", f"${costs.usd_per_gpu_hour:,.2f}"))
     rows.append(("energy (including cooling)", f"{costs.kwh:,.0f} kWh"))
     return rows if grid_use is None else rows + grid_figures(grid_use)
+
+
+def recorded_cells(prepared: PreparedRun) -> dict[str, str]:
+    """Return what the trace itself recorded, by the names of the rows; empty without starts."""
+    request = prepared.request
+    found = recorded_figures(request.jobs, prepared.starts_ms, request.gpus)
+    if found is None:
+        return {}
+    return {
+        "mean job completion time": hours(found.avg_jct_s),
+        "median job completion time": hours(found.p50_jct_s),
+        "P99 job completion time": hours(found.p99_jct_s),
+        "mean wait": hours(found.avg_wait_s),
+        "makespan": hours(found.makespan_s),
+        "GPUs allocated": share(found.gpu_utilization),
+    }
 
 
 def _show_charts(detail: Detail, gpus: int) -> None:

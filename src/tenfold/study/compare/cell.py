@@ -5,12 +5,13 @@ from collections.abc import Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.compose.inputs import SimFiles, prepare
+from tenfold.compose.inputs import PreparedRun, SimFiles, prepare
 from tenfold.compose.simulation import simulate
 from tenfold.model.errors import TenfoldError
 from tenfold.sim.measure.meters import Summary
 from tenfold.study.sim.bill import bill
 from tenfold.study.sim.detail import Detail, downsample, run_detail
+from tenfold.study.sim.recorded import recorded_figures
 
 Figures = dict[str, float]
 CURVE_POINTS = 200
@@ -73,6 +74,8 @@ class CellResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: CellError | None = None
     curves: Curves | None = None
     notes: tuple[str, ...] = ()
+    recorded: Figures | None = None
+    """What the trace itself recorded, if it says when jobs started."""
 
 
 def run_cell(cell: Cell) -> CellResult:
@@ -99,6 +102,7 @@ def run_cell(cell: Cell) -> CellResult:
         figures={name: figures[name] for name in FIGURES if name in figures},
         curves=_curves(detail, prepared.request.gpus) if cell.with_curves else None,
         notes=prepared.notes,
+        recorded=_recorded(prepared),
     )
 
 
@@ -126,6 +130,13 @@ def _figures(summary: Summary, detail: Detail) -> Figures:
     if detail.fragmentation is not None:
         figures["fragmentation"] = detail.fragmentation
     return figures
+
+
+def _recorded(prepared: PreparedRun) -> Figures | None:
+    found = recorded_figures(prepared.request.jobs, prepared.starts_ms, prepared.request.gpus)
+    if found is None:
+        return None
+    return {name: getattr(found, name) for name in FIGURES if hasattr(found, name)}
 
 
 def _curves(detail: Detail, gpus: int) -> Curves:

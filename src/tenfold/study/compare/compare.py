@@ -16,6 +16,8 @@ from msgspec.structs import replace
 from tenfold.compose.inputs import SimFiles
 from tenfold.study.compare.cell import FIGURES, Cell, CellResult, Figures, lost_cell, run_cell
 
+RECORDED = "recorded"
+"""Stands in place of a policy for what a trace itself recorded."""
 SCORED = (
     "gpu_utilization",
     "goodput",
@@ -83,6 +85,8 @@ class Comparison(Struct, frozen=True, kw_only=True):
     rows: tuple[Row, ...]
     scorecard: tuple[Score, ...]
     notes: tuple[str, ...]
+    recorded: tuple[Row, ...] = ()
+    """What each trace itself recorded, if it says when jobs started."""
 
 
 class CellMap(Protocol):
@@ -133,10 +137,11 @@ def compare(request: CompareRequest, run: CellMap, done: Callable[[int], None]) 
     rows = tuple(_rows(cells))
     return Comparison(
         baseline=request.policies[0],
-        cells=tuple(replace(cell, notes=()) for cell in cells),
+        cells=tuple(replace(cell, notes=(), recorded=None) for cell in cells),
         rows=rows,
         scorecard=tuple(_scorecard(rows, request.policies[0])),
         notes=tuple(notes),
+        recorded=tuple(_recorded_rows(cells)),
     )
 
 
@@ -155,6 +160,14 @@ def _rows(cells: Iterable[CellResult]) -> Iterable[Row]:
         names = [name for name in FIGURES if found and all(name in one for one in found)]
         spreads = {name: _spread([one[name] for one in found]) for name in names}
         yield Row(fleet=fleet, jobs=jobs, policy=policy, seeds=len(found), figures=spreads)
+
+
+def _recorded_rows(cells: Iterable[CellResult]) -> Iterable[Row]:
+    """Yield a row for each fleet and trace whose starts are known."""
+    found = {(cell.fleet, cell.jobs): cell.recorded for cell in cells if cell.recorded}
+    for (fleet, jobs), figures in found.items():
+        spreads = {name: _spread([value]) for name, value in figures.items()}
+        yield Row(fleet=fleet, jobs=jobs, policy=RECORDED, seeds=0, figures=spreads)
 
 
 def _spread(values: Sequence[float]) -> Spread:

@@ -24,6 +24,7 @@ from tenfold.study.grow.constraint_set import ConstraintSet, assumed
 from tenfold.study.grow.coverage import covered
 from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.layer import Constraint, Layer, relax
+from tenfold.study.grow.layers.jobs.queue import Queue
 from tenfold.study.grow.question import GrowQuestion, check_question
 from tenfold.study.grow.recorded import RecordedWaits, recorded_waits
 from tenfold.study.grow.registry import LAYERS
@@ -125,7 +126,7 @@ def analyse(
             *inputs.notes,
             *constraint_set.notes,
         ),
-        sentence=_with_recorded(_sentence(first, question, evaluated, over), recorded),
+        sentence=_with_recorded(_sentence(first, question, evaluated, over), first, recorded),
     )
 
 
@@ -356,11 +357,13 @@ def _sentence(
     return f"already over {whose}: {', '.join(_enclosed(one) for one in over)}; {said}"
 
 
-def _with_recorded(said: str, recorded: RecordedWaits | None) -> str:
+def _with_recorded(said: str, first: Row | None, recorded: RecordedWaits | None) -> str:
     """Return the first line; waits that broke their limit when they were recorded come first."""
     if recorded is None or recorded.wait_s <= recorded.limit_s:
         return said
-    return f"over its limit today, as recorded: {recorded.sentence}; {said}"
+    if first is not None and first.layer == Queue.name and first.k is not None and first.k <= 1:
+        said = f"OK only up to {first.k:.2f}x today's load"
+    return f"over its limit today: {Queue.title}, {recorded.sentence}; {said}"
 
 
 def _enclosed(constraint: Constraint) -> str:

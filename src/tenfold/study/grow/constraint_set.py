@@ -15,6 +15,7 @@ from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.layer import ComputedLayer, Constraint, DerivedLayer, Layer
 from tenfold.study.grow.measured import measured_constraints
 from tenfold.study.grow.question import GrowQuestion
+from tenfold.study.grow.recorded import recorded_waits
 from tenfold.study.grow.registry import LAYERS
 from tenfold.study.grow.runs.layer import SimulatedLayer
 from tenfold.study.grow.runs.runs import Runs, runs_for
@@ -122,7 +123,9 @@ class ConstraintSet:
             if isinstance(layer, SimulatedLayer)
             and self.calibration.covers(layer.tolerances(inputs.grow.limits))
         ]
-        self._runs_count = bool(self._calibrated) or question.count_assumed
+        recorded = recorded_waits(inputs) if inputs.jobs else None
+        over = recorded is not None and recorded.wait_s > recorded.limit_s
+        self._runs_count = bool(self._calibrated) or question.count_assumed or over
         # Layers that are not ranked are only shown, and one seed is enough for that.
         seeds = max(1, question.seeds) if self._runs_count else 1
         self._seeds = tuple(range(question.seed, question.seed + seeds))

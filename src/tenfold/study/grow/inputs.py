@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from tenfold.compose.failures import FailureSource, failure_source
 from tenfold.compose.fleet import OpenFleet, load_facts
 from tenfold.compose.governance import governance_of
-from tenfold.compose.inputs import SimFiles, job_trace, policy_of, prepare
+from tenfold.compose.inputs import SimFiles, policy_of, prepare
 from tenfold.files.fleet.read import load_fleet
 from tenfold.files.growth import read_grow
 from tenfold.files.jobs.work_profiles import read_work_profiles
@@ -132,7 +132,7 @@ def _history(files: GrowFiles, jobs: Path, catalogue: Catalogue) -> GrowInputs:
     return GrowInputs(
         fleet=OpenFleet(spec=prepared.spec, layout=prepared.layout, catalogue=catalogue),
         jobs=request.jobs,
-        starts_ms=job_trace(jobs).starts_ms,
+        starts_ms=prepared.starts_ms,
         ends=request.ends,
         policy=request.policy,
         notes=prepared.notes,

@@ -48,14 +48,14 @@ class Constraint:
     spread: float
     grade: Grade
     cause_rank: int
-    factor_spread: float = 0.0
-    """How far the factor may be off because the history is a sample, at 80%."""
     needs: str = ""
     """The missing input; empty if the constraint can be evaluated."""
     symptom: Symptom = _silent
     relieve: Relieve = _no_relief
     unlimited: Unlimited | None = None
     """The simulated fleet without a limit on this resource; None if it is not simulated."""
+    factor_spread: float = 0.0
+    """How far the factor may be off because the history is a sample, at 80%."""
 
     @property
     def layer(self) -> str:
@@ -173,8 +173,7 @@ class Layer:
     def unknown(self, resource: str, needs: str = "") -> Constraint:
         """Return a constraint that cannot be evaluated, with the missing input."""
         rank = self.cause_rank
-        missing = needs or self.needs
-        return Constraint(self, resource, lambda _: 0.0, 0.0, "assumed", rank, needs=missing)
+        return Constraint(self, resource, lambda _: 0.0, 0.0, "assumed", rank, needs or self.needs)
 
 
 class ComputedLayer(Layer, ABC):

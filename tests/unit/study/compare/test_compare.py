@@ -191,3 +191,29 @@ def test_the_table_of_a_run_has_charts_and_nothing_on_standard_error(run, files:
     assert "allocated GPUs over time (of 16)" in out
     assert "up to 1 h" in out
     assert "fleet cost" in out
+
+
+STARTED = "job_id,submit_s,start_s,duration_s,gpus\n" + "".join(
+    f"j{n},{n * 60},{n * 60 + 7_200},600,2\n" for n in range(10)
+)
+
+
+@pytest.mark.parametrize("words", [("run",), ("compare", "--policy", "fifo,sjf")])
+def test_a_trace_with_starts_shows_what_was_recorded(run, files: SimFiles, words: tuple[str, ...]):
+    files.jobs.write_text(STARTED)
+    verb, *more = words
+    status, out, _ = run(verb, "--fleet", files.fleet, "--jobs", files.jobs, *more)
+    assert status == 0
+    assert "recorded" in out
+    assert "2.0 h" in out
+    _, out, _ = run(verb, "--fleet", files.fleet, "--jobs", files.jobs, *more, "--json")
+    found = json.loads(out)["recorded"]
+    wait_s = found["avg_wait_s"] if verb == "run" else found[0]["figures"]["avg_wait_s"]["mean"]
+    assert wait_s == 7_200
+
+
+def test_a_trace_without_starts_shows_no_such_column(run, files: SimFiles):
+    _, out, _ = run("run", "--fleet", files.fleet, "--jobs", files.jobs)
+    assert "recorded" not in out
+    _, out, _ = run("compare", "--fleet", files.fleet, "--jobs", files.jobs, "--json")
+    assert json.loads(out)["recorded"] == []

@@ -114,9 +114,9 @@ class SimulatedLayer(Layer, ABC):
             max(evidence.spread, seeds),
             evidence.grade,
             self.cause_rank,
-            apart,
             symptom=symptom,
             relieve=relieve,
+            factor_spread=apart,
         )
 
     def _factor_spread(

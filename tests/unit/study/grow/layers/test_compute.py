@@ -4,13 +4,20 @@ import pytest
 from msgspec.structs import replace
 
 import growth_builders as made
+from tenfold.compose.fleet import OpenFleet
 from tenfold.model.growth.growth import Axis
-from tenfold.model.job.job import Job
+from tenfold.model.ids import PoolId
+from tenfold.model.job.job import Job, shape_of
 from tenfold.model.job.traffic import WorkProfile
 from tenfold.physics.growth.breaking import breaking_factor
+from tenfold.physics.layout import lay_out
+from tenfold.study.grow.constraint_set import simulated_constraints
+from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.layer import Constraint
 from tenfold.study.grow.layers.compute.load import Compute
 from tenfold.study.grow.layers.compute.step_efficiency import StepEfficiency
+from tenfold.study.grow.layers.jobs.queue import Queue
+from tenfold.study.grow.runs.runs import Runs
 from tenfold.study.grow.state import state_of
 from tenfold.testing.builders import job
 
@@ -96,3 +103,47 @@ def test_what_is_missing_is_named():
     assert "`--calibrate`" in step.needs
     assert [constraint.needs for constraint in constraints("jobs", [])] == ["`--jobs` or `--mix`"]
     assert constraints("nodes", []) == constraints("data", []) == []
+
+
+def two_types() -> GrowInputs:
+    """A fleet of 192 H100 and 64 A100, and jobs of which most ask for A100."""
+    opened = made.fleet()
+    [pool] = opened.spec.pools
+    large, small = (
+        replace(
+            pool, id=PoolId(name), accelerator=name, nodes=nodes, node_names=f"{name}-[1-{nodes}]"
+        )
+        for name, nodes in (("H100", 24), ("A100", 8))
+    )
+    spec = replace(opened.spec, pools=(large, small))
+    types = [("A100",), ("A100",), ("H100",), ()]
+    jobs = [
+        replace(one, shape=shape_of(16, accelerators=types[place % 4]))
+        for place, one in enumerate(work())
+    ]
+    return replace(
+        made.given(OpenFleet(spec=spec, layout=lay_out(spec), catalogue=opened.catalogue)),
+        jobs=jobs,
+    )
+
+
+def test_gpus_of_a_type_that_jobs_ask_for_are_judged_apart():
+    found = made.evaluated(state_of(two_types()), "jobs", Compute())
+    assert [one.resource for one in found] == ["all GPUs", "A100 GPUs", "H100 GPUs"]
+    every, a100, h100 = (one.utilisation(1.0) for one in found)
+    # Of 11 jobs of 16 GPUs six ask for A100 and three for H100.
+    assert every == pytest.approx(0.25 / 4, rel=1e-5)
+    assert a100 == pytest.approx(every * 6 / 11 * 4, rel=1e-5)
+    assert h100 == pytest.approx(every * 3 / 11 * 4 / 3, rel=1e-5)
+    [relief] = found[1].reliefs(2 / a100)
+    assert relief.sentence == "add 8 nodes to pool A100"
+
+
+def test_waits_for_a_type_are_judged_apart():
+    state, runs = state_of(two_types()), Runs("jobs")
+    found = simulated_constraints(state, runs, most=2, layers=(Queue(),))
+    assert [one.label for one in found] == [
+        "Queue wait",
+        "Queue wait, jobs on A100",
+        "Queue wait, jobs on H100",
+    ]
