@@ -96,8 +96,7 @@ def starts_s(drawn: Drawn, nodes: int) -> np.ndarray:
     found = np.empty(len(drawn.at_s))
     rows = zip(drawn.at_s.tolist(), drawn.runs_s.tolist(), drawn.nodes.tolist(), strict=True)
     for place, (at, runs, size) in enumerate(rows):
-        for _ in range(size):
-            ready = heappop(free)
+        ready = [heappop(free) for _ in range(size)][-1]
         last = max(last, at, ready)
         for _ in range(size):
             heappush(free, last + runs)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tenfold.cli.grow.progress import noting
 from tenfold.cli.main import main
 from tenfold.cli.output import console
 
@@ -234,3 +235,14 @@ def test_a_layer_of_which_one_part_is_unknown_names_the_part(run, tmp_path: Path
     _, out, _ = run("grow", two, "--axis", "nodes")
     assert "Site power, site" in out
     assert "unknown: Site power, site b (needs `power_kw` for site `b`)" in out
+
+
+def test_progress_is_a_line_at_times_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]):
+    seconds = iter([3.0, 11.0, 14.0, 30.0])
+    done = noting("simulation runs", lambda: next(seconds))
+    for many in (1, 20, 25, 1_500):
+        done(many)
+    assert capsys.readouterr().err.splitlines() == [
+        "note: 20 simulation runs done after 11 s",
+        "note: 1,500 simulation runs done after 30 s",
+    ]

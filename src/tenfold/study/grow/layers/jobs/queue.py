@@ -88,9 +88,14 @@ def _reading(
         recorded = scale.floor * figures.load / scale.load
         return max(scale.ratio * wait(figures) / most_s, recorded)
 
-    said = state.once(recorded_of)
-    shown = symptom if not scale.measured or said is None else lambda _: said.sentence
-    return Reading(utilisation, shown, relieve, measured=scale.measured)
+    recorded_waits = state.once(recorded_of)
+
+    def seen(figures: RunFigures) -> str:
+        if scale.measured and recorded_waits is not None:
+            return recorded_waits.sentence
+        return symptom(figures)
+
+    return Reading(utilisation, seen, relieve, measured=scale.measured)
 
 
 def _typed(state: State, runs: Runs, types: tuple[str, ...]) -> Reading:
