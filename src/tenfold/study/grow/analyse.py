@@ -23,7 +23,7 @@ from tenfold.study.grow.attribute import RAISED, Attribution, attribute
 from tenfold.study.grow.constraint_set import ConstraintSet, assumed
 from tenfold.study.grow.coverage import covered
 from tenfold.study.grow.inputs import GrowInputs
-from tenfold.study.grow.layer import Constraint, Layer, relax
+from tenfold.study.grow.layer import Constraint, DerivedLayer, Layer, relax
 from tenfold.study.grow.layers.jobs.queue import Queue
 from tenfold.study.grow.question import GrowQuestion, check_question
 from tenfold.study.grow.recorded import RecordedWaits, recorded_waits
@@ -109,7 +109,7 @@ def analyse(
         calibration=constraint_set.shown(constraints),
         first=first,
         rows=tuple(rows),
-        over=tuple(_layer_row(evaluate(one, question.most), 1.0) for one in over),
+        over=tuple(_layer_row(evaluate(one, question.most), 1.0) for one in _demand(over)),
         ok_up_to=ok_up_to,
         layers=tuple(
             _layer_row(one, question.most) for one in evaluated if not one.constraint.needs
@@ -347,9 +347,8 @@ def _sentence(
     over: Sequence[Constraint],
 ) -> str:
     said = _first_break(first, question, evaluated)
-    certain = [one for one in over if one.grade != "assumed"]
     if first is not None:
-        over = certain
+        over = [one for one in _demand(over) if one.grade != "assumed"]
     if not over:
         return said
     whose = "its limit" if len(over) == 1 else "their limits"
@@ -364,6 +363,11 @@ def _with_recorded(said: str, first: Row | None, recorded: RecordedWaits | None)
     if first is not None and first.layer == Queue.name and first.k is not None and first.k <= 1:
         said = f"OK only up to {first.k:.2f}x today's load"
     return f"over its limit today: {Queue.title}, {recorded.sentence}; {said}"
+
+
+def _demand(over: Sequence[Constraint]) -> list[Constraint]:
+    """Return those over their limit by what they carry, and not by the time to fix another."""
+    return [one for one in over if not isinstance(one.of, DerivedLayer)]
 
 
 def _enclosed(constraint: Constraint) -> str:

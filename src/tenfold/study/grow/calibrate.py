@@ -23,10 +23,13 @@ from tenfold.sim.measure.meters import requested_milli
 from tenfold.sim.measure.window import Window, slots_milli, within, work_of
 from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.runs.run import GrowTask, RunOutcome, simulate_task
+from tenfold.study.grow.runs.window import policy_cost, representative_window
 
 ERROR_MOST = 0.15
 IDLE_WAIT_S = 60.0
 """Waits shorter than this on both sides count as equal."""
+TODAY_COST = 0.25
+"""At 1x queues are short, and a run costs less than at larger factors."""
 JOBS_LEAST = 20
 """Fewer jobs with a known start are too few to compare."""
 
@@ -113,6 +116,7 @@ def calibrate(inputs: GrowInputs) -> Calibration:
             policy=inputs.policy,
             profiles=inputs.profiles,
             ends=inputs.ends,
+            history_window=_part(inputs),
         )
     )
     pairs = _pairs(inputs.jobs, inputs.starts_ms, ran)
@@ -127,6 +131,14 @@ def calibrate(inputs: GrowInputs) -> Calibration:
     use = _uses(inputs.jobs, inputs.starts_ms, ran)
     tau = order_tau([one.real_ms for one in pairs], [one.simulated_ms for one in pairs])
     return _verdict(len(pairs), (wait, use, tau), _unfit_share(inputs, ran))
+
+
+def _part(inputs: GrowInputs) -> Window | None:
+    """Return the part of a long history to compare under a policy that is slow to simulate."""
+    cost = policy_cost(inputs.policy)
+    if cost == 1:
+        return None
+    return representative_window(inputs.jobs, cost * TODAY_COST, inputs.grow.limits.wait_s_p90)
 
 
 def order_tau(real: Sequence[int], simulated: Sequence[int]) -> float:

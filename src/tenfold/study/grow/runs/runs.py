@@ -22,7 +22,7 @@ from tenfold.sim.world import SimSettings
 from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.runs.resample import Blocks
 from tenfold.study.grow.runs.run import GrowTask, RunFigures, run_digest, run_once
-from tenfold.study.grow.runs.window import representative_window
+from tenfold.study.grow.runs.window import policy_cost, representative_window
 from tenfold.study.grow.state import State
 from tenfold.study.parallel import process_map, usable_cpus
 
@@ -78,7 +78,7 @@ class Runs:
         self.axis: Axis = axis
         self.made = 0
         self.jobs = 0
-        """Jobs of all runs made so far: their cost, independent of the machine."""
+        """Cost of all runs made so far, in jobs; independent of the machine."""
         self.reused = 0
         self.history_window = history_window
         self._failures = failures
@@ -123,7 +123,7 @@ class Runs:
         )
         self._known.update(zip(fresh, found, strict=True))
         self.made += len(fresh)
-        self.jobs += sum(one.jobs for one in found)
+        self.jobs += round(policy_cost(state.policy) * sum(one.jobs for one in found))
         self.reused += len(keys) - len(fresh)
         return [self._known[key] for key in keys]
 
@@ -174,8 +174,8 @@ class Runs:
         return self._workers or usable_cpus()
 
     def jobs_at(self, state: State, factor: float) -> float:
-        """Return about how many jobs a run at a factor has."""
-        return self._jobs(state) * max(1.0, factor)
+        """Return about what a run at a factor costs, in jobs."""
+        return self._jobs(state) * max(1.0, factor) * policy_cost(state.policy)
 
     def _jobs(self, state: State) -> int:
         window = self.history_window
@@ -218,7 +218,7 @@ def runs_for(
     """
     recorded = any(status == "failed" for status in inputs.ends.values())
     failures = NO_FAILURES if recorded else inputs.failures
-    many = most if grows_along(axis, "jobs") else 1.0
+    many = policy_cost(inputs.policy) * (most if grows_along(axis, "jobs") else 1.0)
     history_window = representative_window(inputs.jobs, many, inputs.grow.limits.wait_s_p90)
     return Runs(axis, failures=failures, history_window=history_window, done=done)
 
