@@ -119,7 +119,7 @@ def test_the_command_prints_json_a_table_and_a_page(run, files: SimFiles, tmp_pa
     status, out, err = run(*words, "--html", html, "--json", "--workers", 1)
     assert status == 0
     answer = json.loads(out)
-    assert list(answer) == ["baseline", "cells", "rows", "scorecard", "notes"]
+    assert list(answer) == ["baseline", "cells", "rows", "scorecard", "notes", "recorded"]
     assert "curves" not in answer["cells"][0]
     assert "report written" in err
     pictures = ElementTree.fromstring(html.read_text()).iter("{http://www.w3.org/2000/svg}svg")

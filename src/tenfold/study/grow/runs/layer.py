@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tenfold.model.growth.growth import Axis, GrowthLimits, grows_along
-from tenfold.physics.growth.breaking import ASSUMED, Evidence, breaking_factor
+from tenfold.physics.growth.breaking import ASSUMED, STATED, Evidence, breaking_factor
 from tenfold.study.grow.calibrate import ERROR_MOST, NONE, Calibration, Tolerances
 from tenfold.study.grow.layer import Constraint, Layer, Relieve
 from tenfold.study.grow.relief import Relief
@@ -79,13 +79,21 @@ class SimulatedLayer(Layer, ABC):
         if not state.inputs.jobs:
             return [self.unknown(self.resource)] if self.reports_missing_work else []
         covered = calibration.covers(self.tolerances(state.grow.limits))
-        evidence = CALIBRATED if covered else ASSUMED
+        evidence = ASSUMED
+        if covered:
+            evidence = self._calibrated(calibration)
         return [
             self._constraint(state, runs, reading, run_curve(*asked, most, seeds), evidence)
             for reading in self.readings(state, runs)
             if self.key(reading.resource or self.resource) not in state.relaxed
             for asked in [(runs, state, reading.utilisation)]
         ]
+
+    def _calibrated(self, calibration: Calibration) -> Evidence:
+        """Return how far a calibrated run may be off: as far as waits are, if it is resampled."""
+        if not self.resampled:
+            return CALIBRATED
+        return Evidence(CALIBRATED.grade, max(STATED.spread, calibration.wait_error or 0.0))
 
     def _constraint(
         self, state: State, runs: Runs, reading: Reading, curve: RunCurve, evidence: Evidence

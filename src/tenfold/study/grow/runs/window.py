@@ -20,7 +20,7 @@ from tenfold.study.grow.state import State
 
 JOBS_MOST = 80_000
 """Jobs of the largest run; it takes less than a minute on one core."""
-SLURM_COST = 20.0
+SLURM_COST = 25.0
 LENGTH_LEAST_MS = 12 * HOUR
 WAITS_LEAST = 4
 """The window is at least this many times the wait limit, or waits could not be measured."""
