@@ -21,6 +21,7 @@ from docs.console_blocks import (
     matches,
 )
 from docs.page_session import page_session, without_what_varies
+from docs.record_first_ten_minutes import CAST, PAGE, STEPS, page
 from docs.shown_files import DATA, READERS, check_shown_file
 from tenfold.cli.main import app
 
@@ -32,6 +33,15 @@ LOOKS_LIKE_CODE = re.compile(r"^(?:\$ |tenfold |\./dev |python |import |from \S+
 
 def name_of(page: Path) -> str:
     return str(page.relative_to(ROOT))
+
+
+def test_the_recorded_session_is_what_the_recorder_writes():
+    """Record it anew with tests/docs/record_first_ten_minutes.py."""
+    recorded = [line[2:] for line in page().splitlines() if line.startswith("$ ")]
+    assert page() == PAGE.read_text()
+    assert recorded == [command for _, command in STEPS]
+    assert "tf_..." in page()
+    assert not re.search(r"tf_\w", PAGE.read_text() + CAST.read_text())
 
 
 def pages_with(*kinds: str) -> list[Path]:
@@ -174,7 +184,7 @@ def _fault(block: Block, later: list[Block]) -> str | None:
         is_long = len(block.name.split()) > 1
         return (
             None
-            if block.kind in ("bash", "python", "text") and is_long
+            if block.kind in ("bash", "console", "python", "text") and is_long
             else "only code and output, with a reason"
         )
     if block.kind in ("console", "bash", "python", "pycon", "setup"):
@@ -197,7 +207,9 @@ def _fault(block: Block, later: list[Block]) -> str | None:
 
 def _tenfold_lines(block: Block) -> list[str]:
     joined = "\n".join(block.lines).replace("\\\n", " ").splitlines()
-    bare = [re.sub(r"^(?:[A-Z_]+=\S+ )*", "", line.strip()) for line in joined]
+    bare = [re.sub(r"^(?:\$ )?(?:[A-Z_]+=\S+ )*", "", line.strip()) for line in joined]
+    if block.kind == "console":
+        bare = [line for line, whole in zip(bare, joined, strict=True) if whole.startswith("$ ")]
     return [line for line in bare if line.startswith("tenfold ")]
 
 
