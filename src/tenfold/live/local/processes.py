@@ -8,6 +8,7 @@ to check.
 import ctypes
 import os
 import signal
+import time
 from contextlib import suppress
 
 _PR_SET_PDEATHSIG = 1
@@ -83,6 +84,11 @@ def leads_pid_namespace(pid: int) -> bool:
     except (OSError, ValueError):
         return False
     return numbers.split()[2:] != [] and numbers.split()[-1] == b"1"
+
+
+def monotonic_ms() -> int:
+    """Return a time that only grows, to measure waits with."""
+    return time.monotonic_ns() // 1_000_000
 
 
 def boot() -> str:

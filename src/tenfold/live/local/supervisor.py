@@ -12,6 +12,7 @@ import signal
 import socket
 import time
 from contextlib import suppress
+from typing import NamedTuple
 
 from tenfold.clock.wall import now_ms
 from tenfold.live.local.attempt.ending import end_line, write_end
@@ -21,6 +22,7 @@ from tenfold.live.local.attempt.heartbeat import Heartbeats, touch_heartbeat
 from tenfold.live.local.attempt.logs import LogWriter
 from tenfold.live.local.attempt.own_folders import chown_root_leftovers
 from tenfold.live.local.attempt.places import JobFolders
+from tenfold.live.local.attempt.recent_ends import RecentEnds
 from tenfold.live.local.member.containers import (
     container_inits,
     remove_containers,
@@ -28,11 +30,12 @@ from tenfold.live.local.member.containers import (
     wait_for_cleanup,
 )
 from tenfold.live.local.member.images import container_command, is_podman
-from tenfold.live.local.member.limits import AttemptCgroup, ResourceLimits
+from tenfold.live.local.member.limits import AttemptCgroup, ResourceLimits, SupervisorGroup
 from tenfold.live.local.member.members import (
     BLOCKED_SIGNALS,
     open_pipe,
     prepare_for_members,
+    spawn_member,
     start_member,
 )
 from tenfold.live.local.member.user import raise_limits
@@ -42,13 +45,21 @@ from tenfold.live.local.processes import (
     descendants,
     end_descendants,
     kill,
+    monotonic_ms,
     notify,
     notify_group,
     reap,
 )
 from tenfold.live.local.spawner.handover import SpawnerChannel
 from tenfold.live.local.spawner.notes import NoteWriter
-from tenfold.live.local.spawner.wire import EndLine, ReasonLine, StartedLine, line
+from tenfold.live.local.spawner.wire import (
+    EndLine,
+    LaunchLine,
+    ReasonLine,
+    StartedLine,
+    line,
+    own_group_name,
+)
 
 KILL_AGAIN_MS = 200
 RESEND_MS = 100
@@ -65,45 +76,54 @@ def supervise(
 ) -> None:
     """Run an attempt to its end, and then those that come over `channel`, as a fresh fork."""
     become_subreaper()
-    signals = _open_signal_pipe()
+    kept = _Kept(_open_signal_pipe(), SupervisorGroup(limits), RecentEnds())
     here = boot()
     for _ in range(ATTEMPTS_MOST):
         signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED_SIGNALS)
         os.umask(UMASK_OWN)
-        add_to_record(lock, {"supervisor": os.getpid(), "boot": here})
+        about = {"supervisor": os.getpid(), "boot": here}
+        own = kept.group.name
+        add_to_record(lock, {**about, "group": own} if own else about)
         notes = NoteWriter(folder.home.path, channel)
-        end, is_reusable = _supervise_one(folder, lock, limits, notes, signals)
+        end, is_reusable = _supervise_one(folder, lock, kept, notes)
         os.close(lock)
-        if channel is None or not is_reusable or notes.has_unsent:
-            return
-        next_attempt = (
-            channel.wait_for_next(folder.home, signals)
-            if channel.report_end(_end_note(folder, end))
-            else None
-        )
+        if channel is None or not is_reusable or not channel.report_end(_end_note(folder, end)):
+            break
+        next_attempt = channel.wait_for_next(folder.home, kept.signals, kept.recent)
         if next_attempt is None:
-            return
+            break
         folder, lock = next_attempt
+    kept.recent.sync_all()
+
+
+class _Kept(NamedTuple):
+    """What a supervisor keeps from one attempt to the next."""
+
+    signals: int
+    group: SupervisorGroup
+    recent: RecentEnds
 
 
 def _supervise_one(
-    folder: AttemptFolder, lock: int, limits: ResourceLimits, notes: NoteWriter, signals: int
+    folder: AttemptFolder, lock: int, kept: _Kept, notes: NoteWriter
 ) -> tuple[EndLine, bool]:
     """Run one attempt and write its end, whatever happens; return whether nothing of it is left."""
     supervisor: _Supervisor | None = None
     try:
-        supervisor = _Supervisor(folder, lock, limits, notes, signals)
+        supervisor = _Supervisor(folder, lock, kept, notes)
         end = supervisor.run()
-        is_reusable = supervisor.is_reusable
+        is_reusable = supervisor.is_reusable and not notes.has_unsent
     except Exception as error:
         # Without an end the attempt would count as lost, with no word on why.
         end_descendants()
         end, is_reusable = _failed_end(error, supervisor), False
-    write_end(folder, end, notes)
+    write_end(folder, end, notes, durable=not is_reusable)
+    if is_reusable:
+        kept.recent.add(folder, monotonic_ms())
     with suppress(OSError):
         if supervisor is not None:
             supervisor.group.remove()
-    return end, is_reusable
+    return end, is_reusable and not notes.has_unsent
 
 
 def _failed_end(error: Exception, supervisor: "_Supervisor | None") -> EndLine:
@@ -121,21 +141,17 @@ def _failed_end(error: Exception, supervisor: "_Supervisor | None") -> EndLine:
 
 
 class _Supervisor:
-    def __init__(
-        self,
-        folder: AttemptFolder,
-        lock: int,
-        limits: ResourceLimits,
-        notes: NoteWriter,
-        signals: int,
-    ) -> None:
+    def __init__(self, folder: AttemptFolder, lock: int, kept: _Kept, notes: NoteWriter) -> None:
         self.folder = folder
         self._lock = lock
         self.launch = folder.launch()
-        self.group = AttemptCgroup([], kind=limits.kind)
-        self._limits = limits
+        self.group = AttemptCgroup([], kind=kept.group.limits.kind)
+        self._own = kept.group
+        self._spawns = False
+        """Whether members are born in the group of this process, with nothing left to do."""
+        self._recent = kept.recent
         self._notes = notes
-        self._signals = signals
+        self._signals = kept.signals
         self._poll = select.poll()
         self._poll.register(self._signals, select.POLLIN)
         self._ranks: dict[int, int] = {}
@@ -189,33 +205,19 @@ class _Supervisor:
         folders = JobFolders(folder.home, launch)
         chown_root_leftovers(folder, folders)
         workdir = folders.prepare()
-        members = launch["members"]
-        self.group = self._limits.make(
-            os.path.basename(folder.marker),
-            cpus_milli=_total([member["cpus_milli"] for member in members]),
-            memory_mib=_total([member["memory_mib"] for member in members]),
-            pids=launch.get("pids_most", 0),
-        )
         user = launch.get("user")
+        self._limit()
         prepare_for_members(workdir, user)
         os.close(workdir)
         if user is not None:
             raise_limits()
         port = _free_port()
-        failed, failures = os.pipe2(os.O_CLOEXEC)
-        for rank in range(len(members)):
-            self._start_member(rank, port, folders, failures)
-        os.close(failures)
+        complaint = self._start_members(port, folders)
         self._heartbeats = Heartbeats(
-            folder.path, len(members), launch["silent_ms_most"], _monotonic_ms()
+            folder.path, len(launch["members"]), launch["silent_ms_most"], monotonic_ms()
         )
-        # Ends when every member runs its command, because exec closes the pipe.
-        complaints = b""
-        while chunk := os.read(failed, 4_096):
-            complaints += chunk
-        os.close(failed)
-        if complaints:
-            self._fail(complaints.decode(errors="replace").splitlines()[0])
+        if complaint:
+            self._fail(complaint)
             return
         self._started_ms = now_ms()
         started: StartedLine = {
@@ -235,6 +237,40 @@ class _Supervisor:
                 "attempt": folder.number,
             }
         )
+
+    def _limit(self) -> None:
+        """Make the control groups of this attempt, or limit the group that this process is in."""
+        members, pids = self.launch["members"], self.launch.get("pids_most", 0)
+        if _is_plain(self.launch):
+            if self._own.join(own_group_name(time.monotonic_ns()), pids):
+                add_to_record(self._lock, {"group": self._own.name})
+            # Without a group only the kernel can kill a member with this process, which a member
+            # has to ask for before it runs its command.
+            self._spawns = bool(self._own.name)
+        else:
+            self._own.limit(0)
+        if not self._spawns:
+            self.group = self._own.limits.make(
+                os.path.basename(self.folder.marker),
+                cpus_milli=_total([member["cpus_milli"] for member in members]),
+                memory_mib=_total([member["memory_mib"] for member in members]),
+                pids=pids,
+            )
+
+    def _start_members(self, port: int, folders: JobFolders) -> str:
+        """Start all members; return why a command could not be run, empty once all run theirs."""
+        failed, failures = os.pipe2(os.O_CLOEXEC)
+        complaints = b""
+        try:
+            for rank in range(len(self.launch["members"])):
+                self._start_member(rank, port, folders, failures)
+        finally:
+            os.close(failures)
+        # Ends when every member runs its command, because exec closes the pipe.
+        while chunk := os.read(failed, 4_096):
+            complaints += chunk
+        os.close(failed)
+        return complaints.decode(errors="replace").partition("\n")[0]
 
     def _start_member(self, rank: int, port: int, folders: JobFolders, failures: int) -> None:
         launch, folder = self.launch, self.folder
@@ -256,17 +292,23 @@ class _Supervisor:
         if user is not None:
             # So that a member can open its output by name, as `/dev/stdout`.
             os.fchown(writer, user["uid"], user["gid"])
-        pid = start_member(
-            command,
-            environment,
-            output=writer,
-            failures=failures,
-            group=self.group,
-            memory_mib=launch["members"][rank]["memory_mib"],
-            user=user,
-            mounts=mounts,
-        )
+        if self._spawns:
+            pid = spawn_member(command, environment, output=writer, failures=failures)
+        else:
+            pid = start_member(
+                command,
+                environment,
+                output=writer,
+                failures=failures,
+                group=self.group,
+                memory_mib=launch["members"][rank]["memory_mib"],
+                user=user,
+                mounts=mounts,
+            )
         os.close(writer)
+        if pid == 0:
+            os.close(reader)
+            return
         self._ranks[pid] = rank
         self._logs[reader] = LogWriter(folder.path, rank, launch["log_bytes_most"])
         self._poll.register(reader, select.POLLIN)
@@ -279,7 +321,7 @@ class _Supervisor:
             elif not self._logs[ready].copy_from(ready):
                 self._poll.unregister(ready)
                 self._close_log(ready)
-        now = _monotonic_ms()
+        now = monotonic_ms()
         if self._kill_at_ms is not None and now >= self._kill_at_ms:
             for pid in descendants(os.getpid()):
                 kill(pid)
@@ -291,6 +333,7 @@ class _Supervisor:
             if hung is not None:
                 self._on_hang(hung, self._heartbeats.silence_ms(hung, now))
         self._notes.flush()
+        self._recent.sync_due(now)
 
     def _close_log(self, pipe: int) -> None:
         log = self._logs.pop(pipe)
@@ -343,7 +386,7 @@ class _Supervisor:
             elif grace_ms > 0:
                 for pid in self._ranks:
                     notify_group(pid, signal.SIGTERM)
-        kill_at_ms = _monotonic_ms() + grace_ms
+        kill_at_ms = monotonic_ms() + grace_ms
         if self._kill_at_ms is None or kill_at_ms < self._kill_at_ms:
             self._kill_at_ms = kill_at_ms
 
@@ -380,13 +423,16 @@ class _Supervisor:
 
     def _wait_ms(self) -> int | None:
         waits: list[int] = []
-        now = _monotonic_ms()
+        now = monotonic_ms()
         if self._kill_at_ms is not None:
             waits.append(max(self._kill_at_ms - now, 0))
         if self._heartbeats is not None and not self._stopping:
             waits.extend(self._heartbeats.next_check_ms(now))
         if self._notes.has_unsent or self._notified_inside is not None:
             waits.append(RESEND_MS)
+        sync_in_ms = self._recent.wait_ms(now)
+        if sync_in_ms is not None:
+            waits.append(sync_in_ms)
         return min([*waits, WAIT_MS_MOST]) if waits else None
 
     def _end(self) -> EndLine:
@@ -441,6 +487,15 @@ def _open_signal_pipe() -> int:
     return reader
 
 
+def _is_plain(launch: LaunchLine) -> bool:
+    """Return whether members need nothing of their own before they run their command."""
+    return not (
+        launch["image"]
+        or "user" in launch
+        or any(one["cpus_milli"] or one["memory_mib"] for one in launch["members"])
+    )
+
+
 def _total(amounts: list[int]) -> int:
     """Return the limit of a gang; one member without a limit means none."""
     return sum(amounts) if all(amounts) else 0
@@ -450,7 +505,3 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind((ADDRESS, 0))
         return int(probe.getsockname()[1])
-
-
-def _monotonic_ms() -> int:
-    return time.monotonic_ns() // 1_000_000

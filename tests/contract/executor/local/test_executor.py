@@ -43,6 +43,9 @@ from tenfold.report.reasons.render import render
 
 LOG_BYTES_MOST = 1024 * 1024
 
+LIBRARY_SIGNALS = 1 << 31 | 1 << 32
+"""Signals 32 and 33 belong to the C library, whose `posix_spawn` has a command ignore them."""
+
 
 class LocalRig:
     """A state folder, whoever is connected to it, and what may be killed."""
@@ -275,7 +278,7 @@ def test_a_job_finds_signals_as_the_system_makes_them(rig: LocalRig):
     executor.start(launch("grep -E '^Sig(Blk|Ign):' /proc/self/status; ulimit -n; cat"))
     assert wait_until_over(executor)[-1].exit_code == 0
     *masks, files = executor.logs(JOB, 1, 0).tail.decode().splitlines()
-    assert [int(mask.split()[1], 16) for mask in masks] == [0, 0]
+    assert [int(mask.split()[1], 16) & ~LIBRARY_SIGNALS for mask in masks] == [0, 0]
     assert int(files) == resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 

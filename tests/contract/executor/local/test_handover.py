@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from contract.executor.local.test_executor import LocalRig
-from contract.executor.real_processes import FOREVER, launch, wait_for_a, wait_until_over
-from tenfold.live.executor import AttemptEnded, AttemptStarted
+from contract.executor.real_processes import FOREVER, JOB, launch, wait_for_a, wait_until_over
+from tenfold.live.executor import AttemptEnded, AttemptLost, AttemptStarted
 from tenfold.live.local.executor import LocalExecutor
 from tenfold.model.ids import JobId
 from tenfold.model.units import Millis
@@ -110,3 +110,32 @@ def test_what_ran_before_the_spawner_was_killed_is_still_watched(rig: LocalRig):
     end = wait_until_over(executor)[-1]
     assert isinstance(end, AttemptEnded)
     assert end.how == "stopped"
+
+
+def test_an_end_that_nobody_takes_is_on_disk_when_its_supervisor_has_gone(rig: LocalRig):
+    executor = rig.connect()
+    executor.start(launch("true"))
+    wait_until_over(executor)
+    watcher = os.pidfd_open(supervisor(executor, JOB))
+    select.select([watcher], [], [])
+    os.close(watcher)
+    [state] = executor.attempts()
+    assert (state.phase, state.end and state.end.exit_code) == ("ended", 0)
+
+
+def test_a_job_that_asks_for_no_limits_is_found_by_the_group_of_its_supervisor(rig: LocalRig):
+    executor = rig.connect()
+    first, second = (JobId(name) for name in ("first", "second"))
+    run_one(executor, first)
+    executor.start(launch("exec env -i sleep 1000", job_id=second))
+    wait_for_a(executor, AttemptStarted)
+    record = executor.home.attempt(second, 1).record()
+    assert "started" in record
+    [member] = record["started"]["pids"]
+    gone = os.pidfd_open(member)
+    rig.kill_service()
+    rig.kill_watcher(second, 1)
+    [lost] = wait_until_over(executor)
+    assert isinstance(lost, AttemptLost)
+    assert select.select([gone], [], [], 0)[0], "its member is gone before it counts as lost"
+    os.close(gone)

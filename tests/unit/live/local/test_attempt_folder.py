@@ -152,10 +152,10 @@ def test_an_end_is_tried_until_the_disk_takes_it_and_trouble_is_told_once(
     notes = open_notes(home.path)
     real, waits = folder.write_end, []
 
-    def full(end: object) -> None:
+    def full(end: object, *, durable: bool) -> None:
         if len(waits) < 4:
             raise OSError(28, "No space left on device")
-        real(end)  # type: ignore[arg-type]
+        real(end, durable=durable)  # type: ignore[arg-type]
 
     monkeypatch.setattr(folder, "write_end", full)
     write_end(folder, end_line("exited", started_ms=3, code=0), NoteWriter(home.path), waits.append)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tenfold.live.local.attempt.folder import AttemptFolder, ExecutorDir
+from tenfold.live.local.attempt.recent_ends import RecentEnds
 from tenfold.live.local.member.members import open_pipe
 from tenfold.live.local.spawner.handover import (
     ATTEMPT_OVER,
@@ -74,7 +75,7 @@ def test_an_attempt_arrives_with_its_lock(
     assert hand_over(ours, home.attempt("job/1", 7), lock)
     os.close(lock)
     assert is_locked(file), "it travels with the message"
-    taken = channel.wait_for_next(home, signals[0])
+    taken = channel.wait_for_next(home, signals[0], RecentEnds())
     assert taken is not None
     folder, lock = taken
     assert (folder.job, folder.number) == ("job/1", 7)
@@ -98,10 +99,10 @@ def test_who_rests_leaves_when_it_is_told_or_alone(home: ExecutorDir, signals: t
     pool = SupervisorPool()
     watched, channel = resting(pool, home.attempt("job", 1))
     watched.release()
-    assert channel.wait_for_next(home, signals[0]) is None
+    assert channel.wait_for_next(home, signals[0], RecentEnds()) is None
     _, channel = resting(pool, home.attempt("job", 2))
     os.write(signals[1], bytes([signal.SIGCHLD, signal.SIGTERM]))
-    assert channel.wait_for_next(home, signals[0]) is None
+    assert channel.wait_for_next(home, signals[0], RecentEnds()) is None
 
 
 def test_an_attempt_that_came_with_a_signal_is_taken(
@@ -111,7 +112,7 @@ def test_an_attempt_that_came_with_a_signal_is_taken(
     _, channel = resting(pool, home.attempt("job", 1))
     os.write(signals[1], bytes([signal.SIGTERM]))
     assert pool.assign(home.attempt("job", 2), locked(tmp_path / "record")) is not None
-    taken = channel.wait_for_next(home, signals[0])
+    taken = channel.wait_for_next(home, signals[0], RecentEnds())
     assert taken is not None
     assert os.read(signals[0], 8) == bytes([signal.SIGTERM]), "the attempt hears of it"
 
@@ -132,12 +133,12 @@ def test_nobody_rests_for_long_and_not_all_do(home: ExecutorDir, signals: tuple[
     pool = SupervisorPool()
     assert pool.wait_s(0.0) is None
     members = [resting(pool, home.attempt("job", number)) for number in range(IDLE_MAX + 1)]
-    assert members[-1][1].wait_for_next(home, signals[0]) is None, "one too many"
+    assert members[-1][1].wait_for_next(home, signals[0], RecentEnds()) is None, "one too many"
     assert pool.wait_s(0.25) == IDLE_S_MAX - 0.25
     pool.release_expired(IDLE_S_MAX)
     assert pool.wait_s(IDLE_S_MAX) is None
     for _, channel in members:
-        assert channel.wait_for_next(home, signals[0]) is None
+        assert channel.wait_for_next(home, signals[0], RecentEnds()) is None
 
 
 def test_one_that_was_signalled_is_given_nothing(
@@ -151,7 +152,7 @@ def test_one_that_was_signalled_is_given_nothing(
     watched.was_signalled = True
     pool.add_idle(watched, 0.0)
     assert pool.assign(home.attempt("job", 2), locked(tmp_path / "record")) is None
-    assert SpawnerChannel(theirs.detach()).wait_for_next(home, signals[0]) is None
+    assert SpawnerChannel(theirs.detach()).wait_for_next(home, signals[0], RecentEnds()) is None
     os.close(gone)
 
 

@@ -13,7 +13,7 @@ from tenfold.live.local.attempt.environment import attempt_mark, inherited, memb
 from tenfold.live.local.attempt.folder import ExecutorDir
 from tenfold.live.local.attempt.heartbeat import Heartbeats, touch_heartbeat
 from tenfold.live.local.attempt.places import JobFolders
-from tenfold.live.local.member.limits import detect_limits
+from tenfold.live.local.member.limits import SupervisorGroup, detect_limits
 from tenfold.live.local.spawner.launches import launch_line, why_refused
 from tenfold.live.local.spawner.wire import LaunchLine
 from tenfold.model.ids import JobId, NodeId, TeamId
@@ -188,6 +188,28 @@ def test_cgroup_v2_is_taken_where_it_has_controllers(tmp_path: Path):
     limits.make("job.1", cpus_milli=1_500, memory_mib=10)
     assert (base / "job.1" / "cpu.max").read_text() == "150000 100000"
     assert (base / "job.1" / "memory.max").read_text() == str(10 * 1024 * 1024)
+
+
+def test_a_supervisor_joins_a_group_of_its_own_once_and_changes_its_limit(tmp_path: Path):
+    own = tmp_path / "own"
+    own.write_text("4:pids:/mine\n")
+    controls(tmp_path / "pids" / "mine")
+    limits = detect_limits("tenfold-x", root=str(tmp_path), own=str(own))
+    folder = tmp_path / "pids" / "mine" / "tenfold-x" / "1.supervisor"
+    controls(folder, "pids.max")
+    group = SupervisorGroup(limits)
+    group.limit(5)
+    assert (group.join("1.supervisor", 10), group.name) == (True, "1.supervisor")
+    assert (folder / "pids.max").read_text() == "11", "the supervisor is one of them"
+    assert (folder / "cgroup.procs").read_text() == "0"
+    assert not group.join("2.supervisor", 0)
+    assert (group.name, (folder / "pids.max").read_text()) == ("1.supervisor", "max")
+
+
+def test_a_supervisor_stays_where_it_is_without_a_controller_for_processes(tmp_path: Path):
+    limits = detect_limits("tenfold-x", root=str(tmp_path), own=str(tmp_path / "none"))
+    group = SupervisorGroup(limits)
+    assert (group.join("1.supervisor", 10), group.name) == (False, "")
 
 
 def test_without_control_groups_there_is_prlimit(tmp_path: Path):

@@ -47,8 +47,10 @@ def write_end(
     end: EndLine,
     notes: NoteWriter,
     wait: Callable[[float], None] = time.sleep,
+    *,
+    durable: bool = True,
 ) -> None:
-    """Return when the end is on disk. Each kind of error is reported once.
+    """Return when the end is written, and on disk if `durable`. Each error is reported once.
 
     A folder that the job removed, replaced or filled is repaired before each retry.
     """
@@ -57,7 +59,7 @@ def write_end(
     is_repaired = False
     while True:
         try:
-            folder.write_end(end)
+            folder.write_end(end, durable=durable)
         except OSError as error:
             if not is_repaired:
                 is_repaired = True

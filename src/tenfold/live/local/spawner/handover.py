@@ -16,6 +16,8 @@ import socket
 import sys
 
 from tenfold.live.local.attempt.folder import AttemptFolder, ExecutorDir
+from tenfold.live.local.attempt.recent_ends import RecentEnds
+from tenfold.live.local.processes import monotonic_ms
 
 NOTE, ATTEMPT_OVER = b"n", b"o"
 """First byte of a message: a note, or the end of the attempt and readiness for another."""
@@ -41,13 +43,18 @@ class SpawnerChannel:
         except BlockingIOError:
             return False
 
-    def wait_for_next(self, home: ExecutorDir, signals: int) -> tuple[AttemptFolder, int] | None:
+    def wait_for_next(
+        self, home: ExecutorDir, signals: int, recent: RecentEnds
+    ) -> tuple[AttemptFolder, int] | None:
         """Wait for the next attempt and return it with its lock; None when it is time to exit."""
         poll = select.poll()
         for file in (self._socket.fileno(), signals):
             poll.register(file, select.POLLIN)
         while True:
-            ready = [file for file, _ in poll.poll()]
+            ready = [file for file, _ in poll.poll(recent.wait_ms(monotonic_ms()))]
+            if not ready:
+                recent.sync_due(monotonic_ms())
+                continue
             # An attempt that arrives together with a signal is accepted, and handles the signal.
             if self._socket.fileno() in ready:
                 return self._receive_attempt(home)

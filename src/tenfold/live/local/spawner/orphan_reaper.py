@@ -1,7 +1,7 @@
 """Reap an attempt whose supervisor died: kill its processes, then record it as lost.
 
-The kernel kills its members with it, and the spawner inherits their descendants. Escaped processes
-are found by control group or by the mark in their environment. The lock is held meanwhile, so the
+The kernel kills most members with it, and the spawner those that it inherits. Escaped processes are
+found by control group or by the mark in their environment. The lock is held meanwhile, so the
 attempt does not count as ended.
 """
 
@@ -24,13 +24,19 @@ LOOK_AGAIN_S_MOST = 1.0
 
 def reap_orphan(folder: AttemptFolder, lock: int, limits: ResourceLimits) -> None:
     """Record a lost attempt once none of its processes is alive. The caller is a fresh fork."""
-    ran_on = folder.record().get("boot")
+    found = folder.record()
+    ran_on = found.get("boot")
     with suppress(OSError):
         add_to_record(lock, {"supervisor": os.getpid()})
-    group = limits.group(os.path.basename(folder.marker))
+    groups = [limits.group(os.path.basename(folder.marker))]
+    if "group" in found:
+        groups.append(limits.group(found["group"]))
     mark = attempt_mark(folder.path)
     wait_s = LOOK_AGAIN_S
-    while left := [*group.pids(), *processes_with_mark(mark)]:
+    while left := [
+        *(pid for group in groups for pid in group.pids()),
+        *processes_with_mark(mark),
+    ]:
         for pid in left:
             kill(pid)
         time.sleep(wait_s)
@@ -52,4 +58,5 @@ def reap_orphan(folder: AttemptFolder, lock: int, limits: ResourceLimits) -> Non
         reason=reason,
     )
     write_end(folder, end, NoteWriter(folder.home.path))
-    group.remove()
+    for group in groups:
+        group.remove()

@@ -49,6 +49,7 @@ from tenfold.live.local.supervisor import supervise
 LOCK = "spawner.lock"
 IDLE_S = 10.0
 LATER_S = 0.05
+EXIT_MS_MOST = 1_000
 
 
 def main(home: str, ready: int) -> None:
@@ -123,6 +124,12 @@ class _Spawner:
             self._pool.release_expired(time.monotonic())
             limit_log(self._home.path)
         if all(watched.is_over for watched in self._watched.values()):
+            for watched in self._watched.values():
+                # Idle, so it exits at once: its group can be removed after that.
+                watched.release()
+                exited = select.poll()
+                exited.register(watched.file, select.POLLIN)
+                exited.poll(EXIT_MS_MOST)
             self._limits.leave()
         os.unlink(SOCKET)
 
@@ -346,12 +353,14 @@ class _Spawner:
         self._pids.discard(watched.pid)
         _reap_one(watched.pid)
         if watched.is_over:
+            self._remove_own_group(watched.folder)
             return
         end = watched.folder.end()
         if end is None:
             self._kill_strays()
             self._retry.append(watched.folder)
             return
+        self._remove_own_group(watched.folder)
         self._clients.broadcast(
             {
                 "saw": "ended",
@@ -361,6 +370,13 @@ class _Spawner:
                 "end": end,
             }
         )
+
+    def _remove_own_group(self, folder: AttemptFolder) -> None:
+        """Remove the group of a supervisor that has exited; what is left of it, a sweep removes."""
+        with suppress(OSError):
+            name = folder.record().get("group")
+            if name is not None:
+                self._limits.group(name).remove()
 
     def _reap(self) -> None:
         numbers = _drain(self._signals)

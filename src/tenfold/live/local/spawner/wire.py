@@ -12,6 +12,7 @@ PROTOCOL = 3
 submitter: it would have run commands elsewhere."""
 NUMBER_MOST = 1 << 53
 """Larger numbers in files of an attempt are damage."""
+OWN_GROUP = ".supervisor"
 LINE_BYTES_MOST = 4 * 1024 * 1024
 """Longer orders are rejected: no environment is this large."""
 
@@ -92,6 +93,8 @@ class RecordLines(TypedDict):
     boot: NotRequired[str]
     """The boot of the machine on which the first supervisor ran."""
     started: NotRequired[StartedLine]
+    group: NotRequired[str]
+    """The control group of the supervisor and its members, if they share one."""
 
 
 class ReasonLine(TypedDict):
@@ -204,6 +207,8 @@ def checked_record(value: dict[str, Any]) -> RecordLines:
         del value["started"]
     if not _is_count(value.get("supervisor", 0)):
         del value["supervisor"]
+    if not _is_own_group(value.get("group", OWN_GROUP)):
+        del value["group"]
     return cast(RecordLines, value)
 
 
@@ -224,6 +229,16 @@ def _is_launch(value: object) -> bool:
 
 def _is_started(value: object) -> bool:
     return isinstance(value, dict) and _is_count(cast("dict[str, Any]", value).get("at_ms"))
+
+
+def own_group_name(number: int) -> str:
+    """Return a name for the group of a supervisor; no attempt has one like it."""
+    return f"{number}{OWN_GROUP}"
+
+
+def _is_own_group(value: object) -> bool:
+    """Return whether a value can be such a name, and not a path."""
+    return isinstance(value, str) and value.endswith(OWN_GROUP) and "/" not in value
 
 
 def _is_reason(value: object) -> bool:

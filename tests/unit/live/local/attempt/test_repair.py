@@ -44,10 +44,10 @@ def test_a_full_disk_is_written_to_once_the_files_of_the_job_are_gone(tmp_path: 
     filler.write_bytes(b"x")
 
     class FullWhileFilled(AttemptFolder):
-        def write_end(self, end: EndLine) -> None:
+        def write_end(self, end: EndLine, *, durable: bool = True) -> None:
             if filler.exists():
                 raise OSError(28, "No space left on device")
-            super().write_end(end)
+            super().write_end(end, durable=durable)
 
     full = FullWhileFilled(folder.home, folder.job, folder.number)
     waits: list[float] = []
