@@ -8,7 +8,6 @@ import tomli
 
 from benchmarks import (
     checkpoint_crashes,
-    control,
     eta,
     failures,
     fairness,
@@ -24,6 +23,7 @@ from benchmarks import (
     startup,
     workload_fit,
 )
+from benchmarks.control import bench as control_bench
 from benchmarks.grow import examples as grow_examples
 from benchmarks.grow import kueue as grow_kueue
 from benchmarks.grow import measured as grow_measured
@@ -61,7 +61,7 @@ BENCHMARKS: dict[str, Callable[[dict[str, float]], list[Verdict]]] = {
     "grow-published": grow_published.run,
     "grow-sampled": grow_sampled.run,
     "checkpoint": checkpoint_crashes.run,
-    "control": control.run,
+    "control": control_bench.run,
     "fairness": fairness.run,
 }
 

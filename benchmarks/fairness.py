@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 import httpx
 import psutil
 
-from benchmarks.control_load import quantile
+from benchmarks.control.load import quantile
 from benchmarks.verdict import Verdict
 from tenfold.client.client import Client
 from tenfold.client.endpoint import Address, read_address

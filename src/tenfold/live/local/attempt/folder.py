@@ -152,9 +152,10 @@ class AttemptFolder:
         if os.path.isdir(self.path):
             return None
         staging = f"{self.job_folder}/.{self.number}"
-        with suppress(FileExistsError):
+        try:
             os.mkdir(self.job_folder, 0o700)
-        self._remove_staging(staging)
+        except FileExistsError:
+            self._remove_staging(staging)
         lock = -1
         try:
             os.mkdir(staging, 0o700)

@@ -64,10 +64,11 @@ class SpawnerLink:
         self._last += 1
         order["order"] = self._last
         # Only the spawner that is connected now is to leave, not the one that follows it.
+        text = line(order)
         if order["do"] != "leave":
-            self._orders[self._last] = line(order)
+            self._orders[self._last] = text
         if self._socket is not None:
-            self._unsent += line(order)
+            self._unsent += text
             self._send()
 
     def receive(self) -> list[NoteLine]:

@@ -4,7 +4,7 @@ Run as a process of its own, so that the load does not share an interpreter with
 Everybody asks once a second, at a moment of their own, whether or not the last answer was quick:
 an answer that is late counts from when the question was due.
 
-    python -m benchmarks.control_load URL TOKEN CLIENTS SECONDS JOB
+    python -m benchmarks.control.load URL TOKEN CLIENTS SECONDS JOB
 """
 
 import asyncio
