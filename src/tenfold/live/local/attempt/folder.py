@@ -152,10 +152,9 @@ class AttemptFolder:
         if os.path.isdir(self.path):
             return None
         staging = f"{self.job_folder}/.{self.number}"
-        try:
+        with suppress(FileExistsError):
             os.mkdir(self.job_folder, 0o700)
-        except FileExistsError:
-            self._remove_staging(staging)
+        self._remove_staging(staging)
         lock = -1
         try:
             os.mkdir(staging, 0o700)
