@@ -111,6 +111,28 @@ def _merged(faults: Iterable[Fault]) -> list[tuple[float, float]]:
     return spans
 
 
+def grown(
+    faults: Sequence[Fault], nodes: int, nodes_per_rack: int, factor: float, days: float, seed: int
+) -> list[Fault]:
+    """Return a trace of more nodes: racks of the same trace, each copy at another time."""
+    generator = random.Random(seed)
+    until_s = days * 86_400
+    racks = nodes // nodes_per_rack
+    more: list[Fault] = []
+    for copy in range(round(racks * factor)):
+        # A copy of the whole trace keeps its times, so that what fails together stays together.
+        if copy % racks == 0:
+            shift = 0.0 if copy == 0 else generator.uniform(0.1, 0.9) * until_s
+            order = generator.sample(range(racks), racks) if copy else range(racks)
+        rack, base = order[copy % racks], copy * nodes_per_rack
+        for fault in faults:
+            if fault.node // nodes_per_rack == rack:
+                node, long_s = base + fault.node % nodes_per_rack, fault.end_s - fault.start_s
+                start_s = (fault.start_s + shift) % until_s
+                more.append(Fault(node, start_s, start_s + long_s))
+    return more
+
+
 def short_share(seconds: dict[int, float], spares: int) -> float:
     """Return the share of time with more nodes down than spares."""
     return sum(span for down, span in seconds.items() if down > spares) / sum(seconds.values())

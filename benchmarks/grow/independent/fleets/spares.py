@@ -13,6 +13,7 @@ from benchmarks.grow.independent.failing import (
     Bursts,
     Fault,
     as_csv,
+    grown,
     read_infinitehbd,
     renewals,
     short_share,
@@ -96,8 +97,13 @@ def bursts_within_the_spares(seed: int) -> Made:
     needed = max(spares_needed(seconds, SHARE), spares_needed(_long_run(process), SHARE))
     spares = needed + 4
     k = next((k for k in _grid() if _short(process, k, spares) > SHARE), 4.0)
+    sample = _sample_k(faults, process.nodes, process.nodes_per_rack, days, spares)
     return _made(
-        faults, process.nodes, spares, "4", [*first_is("spares", k, 0.25), covers("spares", k)]
+        faults,
+        process.nodes,
+        spares,
+        "4",
+        [*first_is("spares", k, 0.2, sample=sample), covers("spares", k)],
     )
 
 
@@ -170,6 +176,27 @@ def _long_run(process: Bursts) -> dict[int, float]:
 def _short(process: Bursts, k: float, spares: int) -> float:
     """Return the share of time short of spares at a factor; spares fail as nodes do."""
     return short_share(_long_run(process.times(k + spares / process.nodes)), spares)
+
+
+def _sample_k(
+    faults: Sequence[Fault], nodes: int, nodes_per_rack: int, days: float, spares: int
+) -> float:
+    """Return the factor of this very trace, grown by its own racks at other times."""
+
+    def short(k: float) -> float:
+        factor = k + spares / nodes
+        shares = [
+            short_share(
+                time_by_count(
+                    grown(faults, nodes, nodes_per_rack, factor, days, seed), 0, days * DAY_S
+                ),
+                spares,
+            )
+            for seed in range(5)
+        ]
+        return sum(shares) / len(shares)
+
+    return next((k for k in _grid() if short(k) > SHARE), 4.0)
 
 
 def _grid() -> list[float]:
