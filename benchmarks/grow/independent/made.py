@@ -166,9 +166,9 @@ def over_today(layer: str, where: str = "") -> list[Check]:
     """
 
     def judged(answer: Answer) -> str:
-        said, row = answer.first, answer.layer(layer, where)
-        headline = answer.body.get("sentence", "")
-        if row and row["title"] in headline and "over its limit" in headline:
+        said, headline = answer.first, answer.body.get("sentence", "")
+        title = layer.replace("-", " ").capitalize()
+        if title in headline and "over its limit" in headline:
             return ""
         if said.get("layer") != layer or (
             where and where not in f"{said['resource']} {said['label']}"

@@ -261,10 +261,13 @@ def one_type_is_short(seed: int) -> Made:
     of = Erlang(seed + 70, load=draw.uniform(0.55, 0.62))
     idle = of.nodes * 3
     rows = [{**one, "gpu_type": "A100"} for one in of.rows()]
-    # The other type has a tenth of its nodes busy and no waits.
+    # The other type has a tenth of its nodes busy; its jobs wait only behind others in the queue.
     calm = poisson_gangs(seed + 1, 0.1 * idle / of.mean_s, of.days * DAY_S, [(1, 1.0, of.mean_s)])
     rows += [{**row(gang, gang.submit_s), "gpu_type": "H100"} for gang in calm]
     rows.sort(key=lambda one: int(str(one["submit_s"])))
+    last = 0
+    for one in rows:
+        last = one["start_s"] = max(last, int(str(one["start_s"])))
 
     def files(more: int) -> Files:
         return {
@@ -331,7 +334,8 @@ def _gangs(seed: int, policy: str, starts: Starts) -> Made:
     nodes = draw.choice([12, 16])
     sizes = ((1, 0.6, 3_600.0), (2, 0.25, 5_400.0), (4, 0.15, 7_200.0))
     work = sum(size * share * mean for size, share, mean in sizes)
-    load, days = draw.uniform(0.4, 0.48), 28.0
+    # Backfill plans every waiting job in every cycle, so its history is shorter.
+    load, days = draw.uniform(0.4, 0.48), 28.0 if policy == "fifo" else 16.0
     per_s = load * nodes / work
     limit_s = 2_400.0
     k = _gang_k(policy, nodes, load, limit_s)
@@ -347,7 +351,7 @@ def _gangs(seed: int, policy: str, starts: Starts) -> Made:
         "7 reliefs",
         "queue",
         files,
-        words("jobs", 2, policy=policy),
+        words("jobs", 1.6, "--seeds", "3", policy=policy),
         [*first_is("queue", k, 0.12, sample=sample), covers("queue", k)],
     )
 
