@@ -360,6 +360,21 @@ FEATURES: dict[str, Scenario] = {
             task(205, 10, 8, terms=Terms(off_peak=True)),
         ),
     ),
+    "time limits": Scenario(
+        policy=governed(team("red", 16), team("blue")),
+        nodes=nodes(2),
+        tasks=(
+            task(0, 50, 8, limit_min=30, name="long"),
+            task(1, 30, 4, limit_min=30),
+            task(2, 40, 4, limit_min=60),
+            task(3, 10, 8, terms=Terms(after=(JobId("long-1"),))),
+            # Each attempt has the whole limit: what is preempted after an hour has it once more.
+            task(70, 140, 16, team="blue", limit_min=90),
+            task(130, 20, 8),
+            task(300, 80, 8, limit_min=30, terms=Terms(least_gpus=4, most_gpus=16)),
+            task(310, 20, 8),
+        ),
+    ),
     "preemption": Scenario(
         policy=governed(
             team("red", 32),

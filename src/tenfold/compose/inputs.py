@@ -14,7 +14,7 @@ from tenfold.compose.fleet import UNUSED_FACTS, accelerator_names, canonical_acc
 from tenfold.compose.simulation import SimRequest
 from tenfold.files.fleet.read import load_fleet
 from tenfold.files.traces.jobs import read_jobs
-from tenfold.files.traces.trace import JobTrace
+from tenfold.files.traces.trace import JobTrace, with_outlived_limits
 from tenfold.model.errors import InputError
 from tenfold.model.facts.catalogue import Catalogue
 from tenfold.model.fault import Fault
@@ -118,11 +118,11 @@ def _ends(statuses: Mapping[JobId, str]) -> dict[JobId, JobStatus]:
 def job_trace(path: Path, *, fill: bool = False) -> JobTrace:
     """Read jobs from a job table, or from a public trace format."""
     if path.name.lower().endswith(TABLE_SUFFIXES):
-        return read_jobs(path, fill=fill)
+        return with_outlived_limits(read_jobs(path, fill=fill))
 
     from tenfold.files.traces.detect import read_trace  # noqa: PLC0415
 
-    return read_trace(path)
+    return with_outlived_limits(read_trace(path))
 
 
 def _governed(

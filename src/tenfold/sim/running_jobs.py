@@ -9,6 +9,7 @@ from heapq import heappush
 from math import ceil
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.model.actions import ResizeJob, StartJob, StopJob
@@ -24,10 +25,17 @@ from tenfold.sim.settings import SimSettings
 if TYPE_CHECKING:
     from tenfold.sim.contention.model import ContentionModel
 
-TimedEvent = StartJob | StopJob | ResizeJob | JobIdled | Fault | NodeReturned
+
+class LimitReached(Struct, frozen=True, eq=False):
+    """The time limit of a run."""
+
+    job_id: JobId
+
+
+TimedEvent = StartJob | StopJob | ResizeJob | JobIdled | LimitReached | Fault | NodeReturned
 HeapEntry = JobId | TimedEvent
-"""What the heap holds: an end, an order whose delay is over, a session that idles, a node
-that fails or returns."""
+"""What the heap holds: an end, an order whose delay is over, a session that idles, a time limit,
+a node that fails or returns."""
 
 
 class RunningJobs:
@@ -54,6 +62,8 @@ class RunningJobs:
         """When resized runs got their current slots."""
         self._idles: dict[JobId, JobIdled] = {}
         """Sessions that will become idle; a run that changes leaves a stale entry in the heap."""
+        self._limits: dict[JobId, LimitReached] = {}
+        """Time limits that runs may reach; a run that ended leaves a stale entry in the heap."""
         self._progress: dict[JobId, tuple[float, int]] = {}
         """Saved work and time held so far, of jobs that ran before or were resized."""
 
@@ -75,6 +85,8 @@ class RunningJobs:
         else:
             heappush(self._heap, (now + duration, number, job_id))
             self._runs[job_id] = RunState(job, action.slots, number, now, now, 0.0, 1.0)
+        if job.limit_ms is not None:
+            self._schedule_limit(self._runs[job_id], now)
         if job.terms is not None:
             self._apply_terms(self._runs[job_id], now)
         if self._contention is not None:
@@ -94,9 +106,32 @@ class RunningJobs:
         idled = self._idles[run.job.id] = JobIdled(at_ms, run.job.id, at_ms)
         self._push(at_ms, idled)
 
+    def _schedule_limit(self, run: RunState, now: int) -> None:
+        """Schedule the time limit of an attempt that begins now, unless it cannot reach it."""
+        job = run.job
+        assert job.limit_ms is not None, f"job `{job.id}` has no time limit"
+        at_ms = now + job.limit_ms
+        is_steady = job.terms is None and self._contention is None
+        if is_steady and reaches_ms(run, job.duration_ms or 0) <= at_ms:
+            return
+        limit = self._limits[job.id] = LimitReached(job.id)
+        self._push(at_ms, limit)
+
+    def _is_over_limit(self, entry: LimitReached, now: int) -> bool:
+        """Return whether a run reaches its time limit now, with work left to do."""
+        run = self._runs.get(entry.job_id)
+        if run is None or self._limits.get(entry.job_id) is not entry:
+            return False
+        del self._limits[entry.job_id]
+        # A run that is being stopped ends as stopped, and one whose work is done completes.
+        is_done = work_at(run, now) >= (run.job.duration_ms or 0)
+        return entry.job_id not in self._stopping and not is_done
+
     def _end(self, run: RunState, now: int) -> None:
         job = run.job
         del self._runs[job.id]
+        if self._limits:
+            self._limits.pop(job.id, None)
         held = now - run.started_ms
         ran = held if job.terms is None else self._clear_plans(run, now)
         if self._progress and (progress := self._progress.pop(job.id, None)):
@@ -119,6 +154,7 @@ class RunningJobs:
         """Remove a run from its slots; without notice, work since the checkpoint is lost."""
         job, every = run.job, self._settings.checkpoint_every_ms
         del self._runs[job.id]
+        self._limits.pop(job.id, None)
         self._stopping.pop(job.id, None)
         ran = held_now = now - run.started_ms
         if job.terms is not None:
@@ -160,6 +196,9 @@ class RunningJobs:
             other_speeds = self._contention.resize(job, slots, now)
             speed = other_speeds.pop(job_id, speed)
         self._reschedule(replace(run, slots=slots, since_ms=since, work_ms=work, speed=speed))
+        if job.limit_ms is not None:
+            # A resize is a new attempt, and the limit is one of attempts.
+            self._schedule_limit(self._runs[job_id], now)
         self._retime(other_speeds, now)
         return JobResized(now, job_id)
 

@@ -27,7 +27,7 @@ from tenfold.model.job.job import Job, JobStatus
 from tenfold.model.reason import JobRef, NodeRef, Reason
 from tenfold.model.units import Millis
 from tenfold.sim.run_state import NEVER, arrivals, uses, work_at
-from tenfold.sim.running_jobs import RunningJobs, TimedEvent
+from tenfold.sim.running_jobs import LimitReached, RunningJobs, TimedEvent
 from tenfold.sim.seeded import seeded_fraction
 from tenfold.sim.settings import SimSettings
 
@@ -193,7 +193,7 @@ class SimWorld(RunningJobs):
             run = self._runs.get(entry.job_id)
             if run is not None and self._stopping.get(entry.job_id) is entry:
                 events.append(self._stop_run(run, now, entry.cause))
-        elif isinstance(entry, ResizeJob | JobIdled):
+        elif isinstance(entry, ResizeJob | JobIdled | LimitReached):
             self._handle_terms(entry, now, events)
         elif isinstance(entry, Fault):
             self._lose_node(entry, now, events)
@@ -205,8 +205,14 @@ class SimWorld(RunningJobs):
                 self.meters.returned.append((now, entry.node_id))
                 events.append(entry)
 
-    def _handle_terms(self, entry: ResizeJob | JobIdled, now: Millis, events: list[Event]) -> None:
-        if isinstance(entry, ResizeJob):
+    def _handle_terms(
+        self, entry: ResizeJob | JobIdled | LimitReached, now: Millis, events: list[Event]
+    ) -> None:
+        if isinstance(entry, LimitReached):
+            if self._is_over_limit(entry, now):
+                self._end(self._runs[entry.job_id], now)
+                events.append(JobEnded(now, entry.job_id, "timeout"))
+        elif isinstance(entry, ResizeJob):
             if self._resizing.get(entry.job_id) is entry:
                 events.append(self._resize_run(entry, now))
         elif self._idles.get(entry.job_id) is entry:

@@ -2,7 +2,11 @@
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from tenfold.compose.simulation import SimRequest, SimResult, simulate
+from tenfold.engine.recording import Recording, events_of
+from tenfold.model.events import JobEnded
 from tenfold.model.fault import Fault
 from tenfold.model.ids import NodeId
 from tenfold.model.job.job import Job
@@ -56,6 +60,34 @@ def test_a_larger_gang_takes_whole_nodes():
 def test_impossible_jobs_are_refused_and_the_rest_goes_on():
     result = run([job(0, 64, runs_s=10), job(1, 1, runs_s=10)])
     assert (result.summary.refused, result.summary.finished) == (1, 1)
+
+
+def ends_of(jobs: Sequence[Job], **named: object) -> dict[str, tuple[float, str]]:
+    """Return when each job ends, in seconds, and how."""
+    kept = Recording()
+    request = SimRequest(nodes=nodes(1), jobs=jobs, **named)  # pyright: ignore[reportArgumentType]
+    simulate(request, journal=kept)
+    ended = [one for one in events_of(kept.lines) if isinstance(one, JobEnded)]
+    return {one.job_id: (one.at_ms / SECOND, one.status) for one in ended}
+
+
+def limited(number: int, limit_s: float, **named: float) -> Job:
+    return replace(job(number, 8, **named), limit_ms=Millis(round(limit_s * SECOND)))  # pyright: ignore[reportArgumentType]
+
+
+def test_a_job_that_needs_longer_than_its_time_limit_ends_there():
+    jobs = [limited(0, 60, runs_s=100), limited(1, 100, at_s=1, runs_s=100)]
+    assert ends_of(jobs) == {"job-0": (60, "timeout"), "job-1": (160, "completed")}
+
+
+def test_a_restart_counts_towards_the_time_limit_of_an_attempt():
+    fault = Fault(Millis(50 * SECOND), NodeId("n0"), Millis(60 * SECOND), "test")
+    settings = SimSettings(restart_cost_ms=Millis(30 * SECOND))
+    lost = [limited(0, 90, runs_s=80)]
+    found = ends_of(lost, faults=(fault,), settings=settings)
+    assert found == {"job-0": (150, "timeout")}
+    free = ends_of(lost, faults=(fault,), settings=SimSettings())
+    assert free == {"job-0": (140, "completed")}
 
 
 def test_a_displaced_job_pays_to_come_back():

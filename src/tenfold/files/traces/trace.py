@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from tenfold.model.errors import InputError
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import Job, Shape, shape_of
@@ -107,6 +109,31 @@ def valid_starts(
         jobs_start = "1 job starts" if len(early) == 1 else f"{len(early):,} jobs start"
         notes.append(f"{jobs_start} before submission; these start times are ignored")
     return starts_ms
+
+
+def with_outlived_limits(trace: JobTrace) -> JobTrace:
+    """Return a trace in which no recorded run is longer than its time limit, unless it timed out.
+
+    A job that the record says ended otherwise outlived its limit: an operator raised it, or it was
+    not enforced. A job without a recorded end is a plan, and its limit stays.
+    """
+    statuses = trace.statuses
+    outlived = [
+        place
+        for place, job in enumerate(trace.jobs)
+        if job.limit_ms is not None
+        and job.duration_ms is not None
+        and job.duration_ms > job.limit_ms
+        and statuses.get(job.id, "timeout") != "timeout"
+    ]
+    if not outlived:
+        return trace
+    jobs = list(trace.jobs)
+    for place in outlived:
+        jobs[place] = replace(jobs[place], limit_ms=jobs[place].duration_ms)
+    ran = "1 job ran" if len(outlived) == 1 else f"{len(outlived):,} jobs ran"
+    note = f"{ran} past the time limit and did not time out; that long is taken as the limit"
+    return trace._replace(jobs=jobs, notes=[*trace.notes, note])
 
 
 def even_split(gpus: float, nodes: float) -> int | None:
