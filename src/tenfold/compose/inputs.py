@@ -26,6 +26,7 @@ from tenfold.model.policy.policy import POLICIES, Placement, Policy
 from tenfold.model.units import Millis
 from tenfold.physics.layout import Layout, lay_out
 from tenfold.physics.nodes import nodes_of
+from tenfold.sim.measure.meters import Summary
 from tenfold.sim.world import SimSettings
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class SimFiles(Struct, frozen=True, kw_only=True):
     profiles: Path | None = None
     facts: Path | None = None
     settings: SimSettings = SimSettings()
+    restart_assumption: str = ""
+    """What is assumed about restarts, if the user did not set their cost."""
     grid: "GridFiles | None" = None
 
 
@@ -61,9 +64,15 @@ class PreparedRun(Struct, frozen=True, kw_only=True):
     spec: FleetSpec
     layout: Layout
     notes: tuple[str, ...]
+    restart_assumption: str = ""
     grid: "Grid | None" = None
     starts_ms: Mapping[JobId, Millis] = {}
     """When jobs started, if the trace says so."""
+
+    def assumptions(self, summary: Summary) -> tuple[str, ...]:
+        """Return the assumptions that the result of this run depends on."""
+        has_restarts = bool(summary.preemptions or summary.failures)
+        return (self.restart_assumption,) if self.restart_assumption and has_restarts else ()
 
 
 def prepare(files: SimFiles) -> PreparedRun:
@@ -105,6 +114,7 @@ def prepare(files: SimFiles) -> PreparedRun:
         spec=spec,
         layout=layout,
         notes=tuple(notes),
+        restart_assumption=files.restart_assumption,
         grid=grid,
         starts_ms=trace.starts_ms,
     )

@@ -19,6 +19,7 @@ from tenfold.cli.sim.options import (
     RestartCost,
     Seed,
     Workers,
+    restart_assumption,
     world_settings,
 )
 from tenfold.cli.sim.render import hours
@@ -41,7 +42,7 @@ def preview_command(
     ] = "tenfold",
     failures: Failures = "none",
     seed: Seed = 0,
-    restart_cost_s: RestartCost = 0.0,
+    restart_cost_s: RestartCost = None,
     workers: Workers = None,
     facts: Facts = None,
     as_json: Json = False,
@@ -55,6 +56,7 @@ def preview_command(
         failures=failures,
         facts=facts,
         settings=world_settings(restart_cost_s, seed),
+        restart_assumption=restart_assumption(restart_cost_s),
     )
     with progress("runs finished", 2) as done:
         run = partial(process_map, workers=workers or usable_cpus())

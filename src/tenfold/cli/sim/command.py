@@ -7,18 +7,19 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 from cyclopts import App, Parameter, validators
+from msgspec.structs import replace
 
 from tenfold.cli.arguments import Facts, Force, Json
 from tenfold.cli.output import print_json, print_note
 from tenfold.cli.process_exit import hold_until_exit
 from tenfold.cli.sim.grid import NO_GRID, GridOptions
 from tenfold.cli.sim.json import fill_json, run_json
+from tenfold.cli.sim.options import RestartCost, restart_assumption, world_settings
 from tenfold.compose.inputs import SimFiles, prepare, prepare_fill
 from tenfold.compose.simulation import simulate
 from tenfold.model.errors import InputError
 from tenfold.model.policy.policy import Placement
 from tenfold.model.units import HOUR, SECOND, Millis
-from tenfold.sim.world import SimSettings
 from tenfold.study.sim.bill import bill
 
 app = App(
@@ -89,9 +90,6 @@ PlacementNamed = Annotated[
     Placement | None, Parameter(help="Node selection: tenfold, best-fit or fgd (default: tenfold)")
 ]
 Seed = Annotated[int, Parameter(help="Random seed for failures (default: 0)")]
-RestartCost = Annotated[
-    float, Parameter(help="Seconds lost on each restart (default: 0)", validator=NOT_NEGATIVE)
-]
 CheckpointEvery = Annotated[
     float, Parameter(help="Seconds between checkpoints (default: 3600)", validator=NOT_NEGATIVE)
 ]
@@ -135,7 +133,7 @@ def run(
     policy: PolicyNamed = "tenfold",
     placement: PlacementNamed = None,
     seed: Seed = 0,
-    restart_cost_s: RestartCost = 0.0,
+    restart_cost_s: RestartCost = None,
     checkpoint_every_s: CheckpointEvery = HOUR / SECOND,
     start_delay_s: StartDelay = 0.0,
     failures: Failures = "none",
@@ -164,12 +162,12 @@ def run(
         profiles=profiles,
         facts=facts,
         grid=grid.files(),
-        settings=SimSettings(
-            restart_cost_ms=_millis(restart_cost_s),
+        settings=replace(
+            world_settings(restart_cost_s, seed),
             checkpoint_every_ms=_millis(checkpoint_every_s),
             start_delay_ms=_millis(start_delay_s),
-            seed=seed,
         ),
+        restart_assumption=restart_assumption(restart_cost_s),
     )
     options = _OutputOptions(bundle, shadow, html, detail, force, as_json)
     if fill:

@@ -13,18 +13,16 @@ from tenfold.cli.errors import Exit
 from tenfold.cli.output import print_json, print_note
 from tenfold.cli.progress import progress
 from tenfold.cli.sim.compare_render import compare_page, show_comparison
+from tenfold.cli.sim.options import RestartCost, restart_assumption, world_settings
 from tenfold.compose.inputs import SimFiles, policy_of
 from tenfold.files.core.write import open_new_file
 from tenfold.model.errors import InputError
 from tenfold.model.policy.policy import Placement
-from tenfold.model.units import SECOND, Millis
 from tenfold.report.pages.compare import compare_report
-from tenfold.sim.world import SimSettings
 from tenfold.study.compare.compare import CellMap, CompareRequest, Comparison, cells_of, compare
 from tenfold.study.parallel import process_map, usable_cpus
 
 AT_LEAST_ONE = validators.Number(gte=1, lte=10_000)
-NOT_NEGATIVE = validators.Number(gte=0, lte=1e9)
 EXIT_NO = 1
 
 
@@ -54,9 +52,6 @@ Failures = Annotated[
         help="Failure preset (rsc-1, rsc-2, llama-3, infinitehbd) or fault trace (default: none)"
     ),
 ]
-RestartCost = Annotated[
-    float, Parameter(help="Seconds lost on each restart (default: 0)", validator=NOT_NEGATIVE)
-]
 Profiles = Annotated[
     Path | None, Parameter(help="Profile file: how much network, storage and power each job uses")
 ]
@@ -76,7 +71,7 @@ def compare_command(
     seed: Seed = 0,
     placement: PlacementNamed = None,
     failures: Failures = "none",
-    restart_cost_s: RestartCost = 0.0,
+    restart_cost_s: RestartCost = None,
     profiles: Profiles = None,
     workers: Workers = None,
     ray: RayAddress = None,
@@ -97,7 +92,8 @@ def compare_command(
         failures=failures,
         profiles=profiles,
         facts=facts,
-        settings=SimSettings(restart_cost_ms=Millis(round(restart_cost_s * SECOND)), seed=seed),
+        settings=world_settings(restart_cost_s, seed),
+        restart_assumption=restart_assumption(restart_cost_s),
     )
     request = CompareRequest(
         fleets=tuple(dict.fromkeys(fleet)),

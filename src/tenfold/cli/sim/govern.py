@@ -19,6 +19,7 @@ from tenfold.cli.sim.options import (
     RestartCost,
     Seed,
     Workers,
+    restart_assumption,
     world_settings,
 )
 from tenfold.compose.inputs import SimFiles
@@ -42,7 +43,7 @@ def govern_command(
     ] = "governed",
     failures: Failures = "none",
     seed: Seed = 0,
-    restart_cost_s: RestartCost = 0.0,
+    restart_cost_s: RestartCost = None,
     workers: Workers = None,
     html: Annotated[Path | None, Parameter(help="Also write an HTML report to this file")] = None,
     force: Force = False,
@@ -63,6 +64,7 @@ def govern_command(
         failures=failures,
         facts=facts,
         settings=world_settings(restart_cost_s, seed),
+        restart_assumption=restart_assumption(restart_cost_s),
     )
     opened = nullcontext() if html is None else open_new_file(html, force=force)
     with opened as stream:

@@ -7,6 +7,7 @@ from msgspec.structs import asdict
 from tenfold.clock import process_cpu_s
 from tenfold.compose.inputs import PreparedRun
 from tenfold.compose.simulation import SimResult
+from tenfold.model.units import SECOND
 from tenfold.study.sim.bill import Bill
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ def run_json(
         "fairness": detail and detail.fairness,
         "fragmentation": detail and detail.fragmentation,
         **_recorded_json(prepared),
+        "restart_cost_s": prepared.request.settings.restart_cost_ms / SECOND,
+        "assumptions": prepared.assumptions(result.summary),
         "events": result.events,
         "cpu_s": round(cpu_s, 3),
         "jobs_per_cpu_s": round(result.summary.jobs / max(cpu_s, 1e-6), 1),

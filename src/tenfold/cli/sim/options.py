@@ -19,14 +19,29 @@ Failures = Annotated[
     ),
 ]
 Seed = Annotated[int, Parameter(help="Random seed for failures (default: 0)")]
+ASSUMED_RESTART_S = 300.0
+"""An assumption without a published source: what the policy `governed` reckons with by default."""
 RestartCost = Annotated[
-    float, Parameter(help="Seconds lost on each restart (default: 0)", validator=NOT_NEGATIVE)
+    float | None,
+    Parameter(
+        help="Seconds lost on each restart, after a preemption or a failure (default: 300,"
+        " an assumption)",
+        validator=NOT_NEGATIVE,
+    ),
 ]
 Workers = Annotated[
     int | None, Parameter(help="Worker processes (default: one per CPU)", validator=AT_LEAST_ONE)
 ]
 
 
-def world_settings(restart_cost_s: float, seed: int) -> SimSettings:
+def world_settings(restart_cost_s: float | None, seed: int) -> SimSettings:
     """Return the simulator settings of all runs."""
-    return SimSettings(restart_cost_ms=Millis(round(restart_cost_s * SECOND)), seed=seed)
+    cost_s = ASSUMED_RESTART_S if restart_cost_s is None else restart_cost_s
+    return SimSettings(restart_cost_ms=Millis(round(cost_s * SECOND)), seed=seed)
+
+
+def restart_assumption(restart_cost_s: float | None) -> str:
+    """Return what is assumed about restarts; empty if the user set their cost."""
+    if restart_cost_s is not None:
+        return ""
+    return f"assumed: a job loses {ASSUMED_RESTART_S:g} s on each restart (--restart-cost-s)"

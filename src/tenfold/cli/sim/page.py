@@ -53,7 +53,11 @@ def run_page(prepared: PreparedRun, result: SimResult, detail: Detail, costs: Bi
         ],
         shown=_shown(len(nodes), sum(node.gpus > 0 for node in request.nodes)),
         teams=teams_rows(result.teams),
-        assumed=[*costs.assumed, *(prepared.grid.notes if prepared.grid else ())],
+        assumed=[
+            *prepared.assumptions(summary),
+            *costs.assumed,
+            *(prepared.grid.notes if prepared.grid else ()),
+        ],
     )
 
 

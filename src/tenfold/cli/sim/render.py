@@ -41,6 +41,8 @@ def show_run(
         _show_charts(detail, request.gpus)
     if result.teams:
         show("", _teams_table(result.teams))
+    for assumption in prepared.assumptions(summary):
+        show("", assumption)
 
 
 def run_headline(prepared: PreparedRun, result: SimResult) -> str:

@@ -101,8 +101,8 @@ def run_cell(cell: Cell) -> CellResult:
         _cell_result(cell, None),
         figures={name: figures[name] for name in FIGURES if name in figures},
         curves=_curves(detail, prepared.request.gpus) if cell.with_curves else None,
-        notes=prepared.notes,
         recorded=_recorded(prepared),
+        notes=(*prepared.notes, *prepared.assumptions(result.summary)),
     )
 
 

@@ -96,7 +96,9 @@ def run_mode(task: SharingTask) -> SharedRunDetail:
         govern = prepared.request.policy.govern or GovernanceRules()
         policy = policy_for(task.mode, prepared.request.policy, govern)
         request = replace(prepared.request, policy=policy)
-        return measured_run(_shared_run(task), govern, request, simulate(request), prepared.notes)
+        result = simulate(request)
+        notes = (*prepared.notes, *prepared.assumptions(result.summary))
+        return measured_run(_shared_run(task), govern, request, result, notes)
     except TenfoldError as error:
         why = CellError(code=error.code, message=error.message, hint=error.hint)
         return SharedRunDetail(run=_shared_run(task, why))

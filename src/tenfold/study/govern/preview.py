@@ -111,7 +111,8 @@ def run_policy(files: SimFiles) -> PolicyRun:
     except Exception as error:
         why = CellError(code="bug", message=f"{type(error).__name__}: {error}")
         return PolicyRun(policy=files.policy, error=why)
-    return policy_run(files.policy, result, prepared.notes)
+    notes = (*prepared.notes, *prepared.assumptions(result.summary))
+    return policy_run(files.policy, result, notes)
 
 
 def lost_run(files: SimFiles, why: str) -> PolicyRun:
