@@ -38,7 +38,17 @@ from tenfold.model.events import (
 )
 from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.job.job import WHOLE, Job, Slot
-from tenfold.model.reason import Causes, NodeRef, Reason, TeamRef, Text, UserRef, Value, joined
+from tenfold.model.reason import (
+    Causes,
+    JobRef,
+    NodeRef,
+    Reason,
+    TeamRef,
+    Text,
+    UserRef,
+    Value,
+    joined,
+)
 from tenfold.model.units import Millis
 
 State = Literal["pending", "starting", "running", "ended", "refused", "cancelled"]
@@ -46,6 +56,7 @@ Code = Literal[
     "submitted",
     "waited",
     "promised",
+    "unreserved",
     "start-ordered",
     "started",
     "order-refused",
@@ -129,6 +140,8 @@ class _HistoryBuilder:
         """What was freed at this moment, by node."""
         self._lost: dict[NodeId, str] = {}
         """Nodes lost at this moment, with the cause."""
+        self._reserved: ReserveStart | None = None
+        """The reserved start that holds."""
         self._why_resized: Reason | None = None
         """The reason of a resize that was ordered."""
         self._begin(fleet)
@@ -259,8 +272,36 @@ class _HistoryBuilder:
         elif isinstance(action, ResizeJob):
             self._why_resized = action.reason
         elif isinstance(action, ReserveStart):
-            fields = {"in_ms": action.start_ms - at_ms, "on": _on(action.slots)}
-            self._add(at_ms, "promised", Reason("promised", fields), action.slots)
+            self._note_reservation(action, at_ms)
+
+    def _note_reservation(self, action: ReserveStart, at_ms: Millis) -> None:
+        before, self._reserved = self._reserved, action if action.slots else None
+        if not action.slots:
+            self._add(at_ms, "unreserved", Reason("reservation-withdrawn"))
+            return
+        fields: dict[str, Value] = {"in_ms": action.start_ms - at_ms, "on": _on(action.slots)}
+        if before is not None and action.start_ms > before.start_ms:
+            fields["later_ms"] = action.start_ms - before.start_ms
+            fields |= self._in_the_way(before)
+        self._add(at_ms, "promised", Reason("promised", fields), action.slots)
+
+    def _in_the_way(self, before: ReserveStart) -> dict[str, Value]:
+        """Return why a reserved start was postponed: a lost node, or jobs that still run there."""
+        nodes = {slot.node: None for slot in before.slots}
+        for node_id in nodes:
+            if self._fleet.states.get(node_id) != "up":
+                return {"node": NodeRef(node_id)}
+        running = self._fleet.running.values()
+        held = [run for run in running if any(slot.node in nodes for slot in run.slots)]
+        if not held:
+            return {}
+        # A job without a limit first: its end is a guess.
+        first = min(held, key=lambda run: (run.job.limit_ms is not None, run.started_ms))
+        fields: dict[str, Value] = {"job": JobRef(first.job.id, first.job.team)}
+        fields["more"] = len(held) - 1
+        if first.job.limit_ms is None:
+            fields["guess"] = "yes"
+        return fields
 
     def _note_change(self, event: JobResized | JobIdled | JobBusy) -> None:
         run, at_ms = self._fleet.running[self._job_id], event.at_ms

@@ -102,9 +102,10 @@ def to_eta(eta: Eta | None) -> jobs.Eta | None:
         return None
     return jobs.Eta(
         p50_at=_iso(eta.p50_ms),
-        p90_at=_iso(eta.p90_ms),
+        p90_at=None if eta.p90_ms is None else _iso(eta.p90_ms),
         basis=eta.basis,
         calibrated=eta.calibrated,
+        error_factor=eta.error_factor,
     )
 
 

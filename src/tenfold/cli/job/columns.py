@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from msgspec import UNSET, Struct
 
@@ -97,6 +97,22 @@ def minute_of(moment: str) -> str:
     return f"{moment[:10]} {moment[11:16]} UTC"
 
 
+def rounded_up(moment: str) -> str:
+    """Return a time rounded up to five minutes: a forecast is no more precise."""
+    try:
+        at = datetime.fromisoformat(moment)
+    except ValueError:
+        return moment
+    late = timedelta(minutes=at.minute % 5, seconds=at.second, microseconds=at.microsecond)
+    at = at if not late else at - late + timedelta(minutes=5)
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def clock_time(at_ms: int) -> str:
+    """Return a time in UTC, to the minute."""
+    return minute_of(datetime.fromtimestamp(at_ms / 1_000, UTC).isoformat())
+
+
 def second_of(moment: str | None) -> str:
     """Return a UTC time to the second; JSON keeps the full value."""
     return f"{moment[:10]} {moment[11:19]} UTC" if moment else ""
@@ -175,6 +191,7 @@ COLUMNS: dict[str, Column] = {
     "ended": Column("ended", _ended),
     "exit_code": Column(">exit code", _exit_code),
     "eta": Column(
-        "expected start", lambda job, _: "" if job.eta is None else minute_of(job.eta.p50_at)
+        "expected start",
+        lambda job, _: "" if job.eta is None else minute_of(rounded_up(job.eta.p50_at)),
     ),
 }

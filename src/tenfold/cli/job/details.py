@@ -40,6 +40,8 @@ def show_job(job: Job) -> None:
         show(f"failed: {', '.join(job.array.failed)}{rest}")
     if job.eta is not None:
         show(f"expected start: {eta_text(job.eta)}", f"forecast: {job.eta.basis}")
+    elif job.eta_unknown:
+        show(f"expected start: unknown ({job.eta_unknown})")
     _show_attempts(job)
 
 

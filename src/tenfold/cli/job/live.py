@@ -7,7 +7,13 @@ from msgspec.structs import replace
 
 from tenfold.cli.errors import Exit
 from tenfold.cli.job.details import show_job
-from tenfold.cli.job.live_render import dropped, show_dry_run, show_submitted, show_why
+from tenfold.cli.job.live_render import (
+    dropped,
+    show_dry_run,
+    show_history,
+    show_submitted,
+    show_why,
+)
 from tenfold.cli.job.origin import origin_here
 from tenfold.cli.output import complain, print_file, print_json, print_log, print_note, show
 from tenfold.client.calls import JobKeys
@@ -297,7 +303,7 @@ def release(job_id: str, *, as_json: bool) -> None:
 
 
 def why(job_id: str, seek: RemedySearch, *, as_json: bool) -> None:
-    """Print why a job is pending, and what would let it start; otherwise its attempts."""
+    """Print why a job is pending, and what would let it start; otherwise its history."""
     with Client() as client:
         answer = client.why(job_id, seek=seek, eta=seek != "none")
         is_pending = answer.why is not None or answer.state == "pending"
@@ -306,6 +312,8 @@ def why(job_id: str, seek: RemedySearch, *, as_json: bool) -> None:
             job = _job_with_attempts(client, job_id, ATTEMPTS_IN_HISTORY)
     if job is not None:
         show_job(job)
+        if answer.history:
+            show_history(answer.history)
     else:
         print_json(answer) if as_json else show_why(answer)
 

@@ -5,9 +5,10 @@ from typing import Any
 
 import msgspec
 
-from tenfold.cli.job.columns import minute_of, node_list
+from tenfold.cli.job.columns import minute_of, node_list, rounded_up, second_of
 from tenfold.cli.output import show, table
-from tenfold.model.api.jobs import DryRun, Eta, Reason, Submitted, Why
+from tenfold.cli.replay.event_names import event_name
+from tenfold.model.api.jobs import DryRun, Eta, HistoryEvent, Reason, Submitted, Why
 from tenfold.model.api.nodes import Node
 from tenfold.model.api.tokens import Token
 from tenfold.report.figures import count
@@ -36,9 +37,7 @@ def show_dry_run(found: DryRun) -> None:
     else:
         verb = "could never start" if found.outcome == "never" else "would stay pending"
         show(f"{what} of team `{found.team}` {verb}")
-        _show_waiting(found.why, found.reason)
-        if found.eta is not None:
-            show(f"expected start: {eta_text(found.eta)}")
+        _show_waiting(found.why, found.reason, found.eta)
     hold = found.could_hold
     more = f" and {hold.count - len(hold.nodes):,} more" if hold.count > len(hold.nodes) else ""
     named = f" ({node_list(hold.nodes)}{more})" if hold.nodes else ""
@@ -69,9 +68,13 @@ def _show_why(answer: Why) -> None:
         return
     team = answer.why.get("team")
     show(f"`{answer.id}` (team `{team}`): pending" if team else f"`{answer.id}`: pending")
-    _show_waiting(answer.why, answer.reason)
-    if answer.eta is not None:
-        show(f"expected start: {eta_text(answer.eta)}")
+    _show_waiting(answer.why, answer.reason, answer.eta)
+
+
+def show_history(history: Sequence[HistoryEvent]) -> None:
+    """Print what happened to a job, in order."""
+    rows = [[second_of(one.at), event_name(one.event), one.reason.sentence] for one in history]
+    show("", table("", ["time", "event", "reason"], rows))
 
 
 def show_reason(state: str, reason: Reason) -> None:
@@ -80,16 +83,18 @@ def show_reason(state: str, reason: Reason) -> None:
         show(f"reason: {reason.sentence} [{reason.code}]")
 
 
-def _show_waiting(why: dict[str, Any] | None, reason: Reason) -> None:
+def _show_waiting(why: dict[str, Any] | None, reason: Reason, eta: Eta | None) -> None:
     # Capacity, holders and fixes read as for a recorded run.
     from tenfold.cli.job.render import show_waiting  # noqa: PLC0415
     from tenfold.study.why.why import Why as Found  # noqa: PLC0415
 
     try:
-        show_waiting(msgspec.convert(why, Found))
+        show_waiting(msgspec.convert(why, Found), is_live=True)
     except msgspec.ValidationError:
         # A control plane of another version: its sentence can still be shown.
         show(f"reason: {reason.sentence} [{reason.code}]")
+        if eta is not None:
+            show(f"expected start: {eta_text(eta)}", f"forecast: {eta.basis}")
 
 
 def show_nodes(nodes: Sequence[Node]) -> None:
@@ -132,6 +137,9 @@ def show_tokens(tokens: Sequence[Token]) -> None:
 
 
 def eta_text(eta: Eta) -> str:
-    """Return a forecast for people: to the minute, in UTC."""
-    half, most = minute_of(eta.p50_at), minute_of(eta.p90_at)
+    """Return a forecast for people: to five minutes, in UTC."""
+    half = minute_of(rounded_up(eta.p50_at))
+    if eta.p90_at is None:
+        return f"about {half} (P50), P90 unknown"
+    most = minute_of(rounded_up(eta.p90_at))
     return f"by {most}" if half == most else f"about {half} (P50), by {most} (P90)"

@@ -20,7 +20,7 @@ EXIT_NO = 1
 def why_saved(state: Path, at: str | None, job: str, seek: RemedySearch, *, as_json: bool) -> None:
     """Print why a job is pending at a time in a recorded run, or its history."""
     answer = ask(_saved(state, at), job, seek)
-    print_json(answer) if as_json else show_answer(answer, has_forecast=seek != "none")
+    print_json(answer) if as_json else show_answer(answer)
 
 
 def list_saved(
@@ -47,7 +47,7 @@ def dry_run_saved(
     if unused := run_only_keys(row):
         keys = ", ".join(f"`{key}`" for key in unused)
         print_note(f"ignored on a recorded run: {keys}")
-    print_json(found) if as_json else show_dry_run(found, has_forecast=seek != "none")
+    print_json(found) if as_json else show_dry_run(found)
     if found.state == "never":
         raise Exit(EXIT_NO)
 

@@ -4,15 +4,25 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from tenfold.cli.job.columns import clock_time
 from tenfold.cli.output import show, table
 from tenfold.cli.replay.render import show_story
 from tenfold.decide.place.explain.holders import Holders, QuotaUsage
+from tenfold.decide.place.explain.rules import TIMED
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import WHOLE, Job, Slot
 from tenfold.model.units import SECOND, Millis
 from tenfold.report.figures import count, dollars
 from tenfold.report.reasons.registry import shown_code
-from tenfold.report.reasons.render import amount_of, duration_text, number_of, plural, render
+from tenfold.report.reasons.render import (
+    amount_of,
+    at_most,
+    duration_text,
+    number_of,
+    plural,
+    render,
+)
+from tenfold.study.eta.eta import Eta
 from tenfold.study.why.recorded import Answer, SavedState
 from tenfold.study.why.remedies import Remedy
 from tenfold.study.why.why import Explainer, Why
@@ -43,7 +53,7 @@ def list_json(saved: SavedState, *, team: str | None, state: str | None) -> list
     lines: list[JobLine] = []
     for job in sorted(fleet.pending.values(), key=_arrival):
         if state != "running" and team in (None, job.team):
-            reason = shown_code(explainer.why(job, "none").reason.code) if explainer else ""
+            reason = shown_code(explainer.reason(job).code) if explainer else ""
             lines.append(_line(job, "pending", job.submitted_ms, saved.at_ms, reason))
     for run in sorted(fleet.running.values(), key=lambda each: _arrival(each.job)):
         if state != "pending" and team in (None, run.job.team):
@@ -70,7 +80,7 @@ def show_jobs(lines: Sequence[JobLine]) -> None:
     show(f"{count(waiting, 'job')} pending, {count(len(lines) - waiting, 'job')} running")
 
 
-def show_answer(answer: Answer, *, has_forecast: bool = False) -> None:
+def show_answer(answer: Answer) -> None:
     """Print why a job is pending, or its history."""
     if answer.why is None:
         assert answer.story is not None, "a job that is not pending has a story"
@@ -83,26 +93,27 @@ def show_answer(answer: Answer, *, has_forecast: bool = False) -> None:
     stops = [one for one in (story.stages if story else ()) if one.code == "stop-ordered"]
     if stops:
         show(f"last stop: {render(stops[-1].why)}")
-    show_waiting(answer.why, has_forecast=has_forecast)
+    show_waiting(answer.why)
 
 
-def show_dry_run(found: Why, *, has_forecast: bool = False) -> None:
+def show_dry_run(found: Why) -> None:
     """Print what would happen to a submitted job."""
     if found.state == "starts":
         show(f"`{found.job_id}` would start now on {_on(found.slots)}")
         return
     verb = "could never start" if found.state == "never" else "would stay pending"
     show(f"`{found.job_id}` {verb}")
-    show_waiting(found, has_forecast=has_forecast)
+    show_waiting(found)
 
 
-def show_waiting(found: Why, *, has_forecast: bool = False) -> None:
+def show_waiting(found: Why, *, is_live: bool = False) -> None:
     """Print the reason a job waits, its reserved or expected start, and what would start it now.
 
-    `has_forecast` says that a forecast was tried: without a result, the start is unknown.
+    Only a live answer has times of day.
     """
     reason = render(found.reason)
     show(f"reason: {reason} [{shown_code(found.reason.code)}]")
+    _show_rules(found, is_live=is_live)
     if found.ahead and " ahead" not in reason:
         show(f"queue: {count(found.ahead, 'job')} ahead")
     if found.reservation is not None:
@@ -110,14 +121,7 @@ def show_waiting(found: Why, *, has_forecast: bool = False) -> None:
         show(f"reservation: starts within {within} on {_on(found.reservation.slots)}")
     if found.not_before_ms is not None:
         show(f"earliest start: in {duration_text(found.not_before_ms - found.at_ms)}")
-    if found.eta is not None:
-        half, most = found.eta.p50_ms - found.at_ms, found.eta.p90_ms - found.at_ms
-        bounds = f"within {duration_text(most)} (P90)"
-        if duration_text(half) != duration_text(most):
-            bounds = f"in about {duration_text(half)} (P50), {bounds}"
-        show(f"expected start: {bounds}", f"forecast: {found.eta.basis}")
-    elif has_forecast and found.state == "waits":
-        show("expected start: unknown (it started in none of the simulations)")
+    _show_forecast(found)
     _show_holders(found.holders)
     for place, standing in enumerate(found.standing):
         # The last entry for each resource is the total of all teams.
@@ -128,6 +132,36 @@ def show_waiting(found: Why, *, has_forecast: bool = False) -> None:
         show(f"cheapest fix: {_remedy(found.cheapest)}")
     for remedy in found.remedies[1:]:
         show(f"or: {_remedy(remedy)}")
+
+
+def _show_rules(found: Why, *, is_live: bool) -> None:
+    """Print the rules that keep capacity from a job, except the one that is its reason."""
+    for rule in found.rules:
+        until = ""
+        if is_live and rule.until_ms is not None:
+            until = f" (until {clock_time(rule.until_ms)})"
+        if rule.reason.code != found.reason.code:
+            show(f"rule: {render(rule.reason)}{until}")
+        elif rule.until_ms is not None and (until or rule.reason.code not in TIMED):
+            latest = "" if rule.reason.code in TIMED else " at the latest, by time limits"
+            show(f"ends: in {duration_text(rule.until_ms - found.at_ms)}{latest}{until}")
+
+
+def _show_forecast(found: Why) -> None:
+    if found.eta is not None:
+        show(f"expected start: {_expected(found.eta, found.at_ms)}")
+        show(f"forecast: {found.eta.basis}")
+    elif found.eta_unknown:
+        show(f"expected start: unknown ({found.eta_unknown})")
+
+
+def _expected(eta: Eta, at_ms: Millis) -> str:
+    """Return both times of a forecast, rounded; one if they are the same."""
+    half = at_most(eta.p50_ms - at_ms)
+    if eta.p90_ms is None:
+        return f"in about {half} (P50), P90 unknown"
+    most = at_most(eta.p90_ms - at_ms)
+    return f"within {most} (P90)" if half == most else f"in about {half} (P50), within {most} (P90)"
 
 
 def _show_holders(holders: Holders) -> None:

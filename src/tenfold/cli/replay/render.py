@@ -7,6 +7,7 @@ from msgspec.structs import asdict
 from rich.table import Table
 
 from tenfold.cli.output import show, table
+from tenfold.cli.replay.event_names import event_name
 from tenfold.cli.sim.render import hours
 from tenfold.engine.explain import JobHistory
 from tenfold.engine.replay import describe
@@ -21,16 +22,6 @@ from tenfold.study.replay.diff import Figures, JobDiff, ReplayDiff, Shift
 
 DATES_MS = 30 * 365 * DAY
 """Simulated time starts at 0, real time in 1970: anything later than this is a date."""
-EVENTS = {
-    "promised": "reserved",
-    "start-ordered": "scheduled",
-    "order-refused": "action failed",
-    "idled": "idle",
-    "stop-ordered": "stopping",
-    "idle-reclaimed": "reclaimed",
-    "refused": "rejected",
-}
-"""Names of events on screen that differ from their codes in JSON."""
 SHOWN = 5
 """Actions, jobs and differences listed before the rest is only counted."""
 
@@ -167,13 +158,13 @@ def show_story(story: JobHistory) -> None:
     rows = [
         [
             duration_text(stage.at_ms - job.submitted_ms),
-            EVENTS.get(stage.code, stage.code),
+            event_name(stage.code),
             render(stage.why),
         ]
         for stage in story.stages
     ]
     show(
-        f"`{job.id}`{team}: {EVENTS.get(story.state, story.state)}; waited {waited}, ran {ran}",
+        f"`{job.id}`{team}: {event_name(story.state)}; waited {waited}, ran {ran}",
         "",
         table("", [">elapsed", "event", "reason"], rows),
     )

@@ -70,9 +70,12 @@ class Eta(Struct, frozen=True, kw_only=True):
     """Forecast start: half of such jobs start by `p50_at`, nine of ten by `p90_at`."""
 
     p50_at: str
-    p90_at: str
+    p90_at: str | None
+    """None if it is not known."""
     basis: str
     calibrated: bool
+    error_factor: float | None = None
+    """How far P50 was off in the median of the latest starts; None if too few were checked."""
 
 
 class Members(Struct, frozen=True, kw_only=True):
@@ -136,6 +139,8 @@ class Job(Struct, frozen=True, kw_only=True):
     reason: Reason
     eta: Eta | None = None
     """When a pending job will start, if requested or reserved."""
+    eta_unknown: str | UnsetType = UNSET
+    """Why there is no forecast, where one was requested; otherwise `UNSET`."""
     array: Members | UnsetType = UNSET
     """Its members if this is an array; otherwise `UNSET`, which is not written."""
     use: Use | UnsetType = UNSET
@@ -204,6 +209,15 @@ class ReleasedJob(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Members of an array that were released; 0 for a single job."""
 
 
+class HistoryEvent(Struct, frozen=True, kw_only=True):
+    """One thing that happened to a job, and why."""
+
+    at: str
+    event: str
+    reason: Reason
+    nodes: tuple[str, ...] = ()
+
+
 class Why(Struct, frozen=True, kw_only=True):
     """Why a job is in its state and, if it is pending, what would start it."""
 
@@ -218,6 +232,10 @@ class Why(Struct, frozen=True, kw_only=True):
     """Whether the queue was too long to search for fixes or to forecast."""
     nodes_out: tuple[CordonedNode, ...] = ()
     """Nodes a pending job cannot use because they were cordoned for failing jobs."""
+    eta_unknown: str | UnsetType = UNSET
+    """Why there is no forecast, where one was requested; otherwise `UNSET`."""
+    history: tuple[HistoryEvent, ...] | UnsetType = UNSET
+    """What happened to a job that is not pending, in order, and why."""
 
 
 class CouldHold(Struct, frozen=True, kw_only=True):
@@ -249,3 +267,5 @@ class DryRun(Struct, frozen=True, kw_only=True):
     """Whether the queue was too long to search for fixes or to forecast."""
     notes: tuple[str, ...] = ()
     """Keys of the job that the policy ignores."""
+    eta_unknown: str | UnsetType = UNSET
+    """Why there is no forecast, where one was requested; otherwise `UNSET`."""

@@ -9,9 +9,9 @@ from tenfold.report.reasons.requests import REQUESTS
 from tenfold.report.reasons.running import ATTEMPTS, ENDS, STAGES
 from tenfold.report.reasons.stops import STOPS
 from tenfold.report.reasons.template import Template
-from tenfold.report.reasons.waiting import NEVER, WAITING
+from tenfold.report.reasons.waiting import NEVER, RULES, WAITING
 
-PARTS = (WAITING, NEVER, STOPS, STAGES, ENDS, ATTEMPTS, NODES, REMEDIES, REQUESTS, PLANS)
+PARTS = (WAITING, RULES, NEVER, STOPS, STAGES, ENDS, ATTEMPTS, NODES, REMEDIES, REQUESTS, PLANS)
 REASONS: Mapping[str, Template] = {
     code: template for part in PARTS for code, template in part.items()
 }

@@ -6,6 +6,7 @@ had fields hold prose that may name anyone: readers of one team see only the mea
 """
 
 from collections.abc import Sequence
+from math import ceil
 from typing import Any, cast
 
 from msgspec import Struct
@@ -89,6 +90,20 @@ def duration_text(ms: float) -> str:
     if hours < 24:
         return f"{minutes // 60}h {minutes % 60:02d}m"
     return f"{hours // 24:,}d {hours % 24:02d}h"
+
+
+def at_most(ms: float) -> str:
+    """Return a forecast duration, rounded up: `25 min`, `1h 15m`, `7 h`, `3 days`."""
+    minutes = ceil(ms / MINUTE)
+    if minutes <= 10:
+        return f"{max(1, minutes)} min"
+    if minutes <= 55:
+        return f"{5 * ceil(minutes / 5)} min"
+    if minutes <= 6 * 60:
+        quarters = ceil(minutes / 15)
+        return f"{quarters // 4}h {15 * (quarters % 4):02d}m"
+    hours = ceil(minutes / 60)
+    return f"{hours} h" if hours < 48 else f"{ceil(hours / 24):,} days"
 
 
 def amount_of(amount: int, unit: str) -> str:

@@ -61,10 +61,15 @@ WAITING = {
     ),
     "promised": Template(
         "[{nodes:#node} reserved for it; {busy} still busy"
-        "|reserved for it: starts within {in_ms:ms} on {on:nodes}]",
+        "|reserved for it: starts within {in_ms:ms} on {on:nodes}]"
+        "[; postponed by {later_ms:ms}"
+        "[: {job:job} still runs there[, as do {more?} more][; {guess:word}]"
+        "|: {node:node} is down]]",
         plain="nodes are reserved for it",
+        guess={"yes": "it has no time limit, so its end is a guess"},
         shown="start-reserved",
     ),
+    "reservation-withdrawn": Template("its reservation was withdrawn"),
     "window": Template(
         f"{NEEDS}"
         "[ for up to {limit_ms:ms}]; window {window:name} "
@@ -100,6 +105,35 @@ WAITING = {
         plain="over the quota for this hour",
     ),
 }
+
+PROTECTED = "{jobs:#running job} ({gpus:#GPU}) from preemption"
+RULES = {
+    "minimum-run": Template(f"`min_run_min` protects {PROTECTED} for another {{in_ms:ms}}"),
+    "not-preemptible": Template(f"`preemptible = false` protects {PROTECTED}"),
+    "preempted-enough": Template(
+        f"`stops_per_job` protects {PROTECTED}: each was preempted at least {{most:#time}}"
+    ),
+    "no-preemption": Template(
+        f"`preempts = false`: the policy protects {PROTECTED}, also where its team is within quota"
+    ),
+    "preemption-delay": Template(
+        "`delay_min`: a job may preempt others once it has waited, in {in_ms:ms}"
+    ),
+    "hourly-preemptions": Template(
+        "`stops_per_hour`: the policy preempts at most {most:#job} an hour; "
+        "the next one in {in_ms:ms}"
+    ),
+    "above-quota": Template(
+        "{team:team} is above its quota with this job, so the job preempts no others"
+    ),
+    "reserved-start": Template(
+        "{nodes:#node} reserved for {job:job}, which starts within {in_ms:ms}"
+    ),
+    "time-limits": Template(
+        "enough running jobs reach their time limits in {in_ms:ms} at the latest"
+    ),
+}
+"""Rules that keep capacity from a pending job."""
 
 NEVER = {
     "never-fits": Template("no set of identical nodes is large enough, even when idle"),

@@ -26,16 +26,17 @@ from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.policy.policy import Policy
 from tenfold.model.reason import Reason, joined
 from tenfold.model.units import Millis
-from tenfold.study.eta.eta import Eta
 from tenfold.study.why.never import FleetCheck
 from tenfold.study.why.remedies import RemedySearch
 from tenfold.study.why.why import (
     Explainer,
     Why,
     dependency_reason,
+    dependency_rules,
     eta_for,
     holders_in,
     why_under,
+    with_forecast,
 )
 
 KEPT_S = 0.2
@@ -45,6 +46,7 @@ KEPT_COSTS = 20
 
 QUEUE_MAX = 500
 """With more pending jobs there is no forecast: it would take minutes next to the loop."""
+LONG_QUEUE = f"more than {QUEUE_MAX} jobs are pending, too many for a forecast"
 QUEUE_COUNTED_MAX = 20_000
 """With more, the jobs ahead of a job are not counted either: it would take seconds."""
 
@@ -53,7 +55,6 @@ class WaitAnswer(Struct, frozen=True, kw_only=True):
     """Why one job is pending."""
 
     why: Why
-    eta: Eta | None = None
     is_brief: bool = False
     """Whether the queue was too long to search for fixes or to forecast."""
 
@@ -105,18 +106,24 @@ class FleetSnapshot:
         waiting = len(fleet.pending)
         is_long = waiting > QUEUE_MAX
         if waiting > QUEUE_COUNTED_MAX or (is_long and self._govern is not None):
-            return WaitAnswer(why=self._brief(fleet, job), is_brief=True)
+            brief = self._brief(fleet, job)
+            return WaitAnswer(
+                why=replace(brief, eta_unknown=LONG_QUEUE if with_eta else ""), is_brief=True
+            )
         if self._govern is None:
             found = why_under(fleet, job, self.at_ms, self._decider)
         else:
             found = Explainer(fleet, self._govern, self.at_ms).why(job, seek)
         dependency = dependency_reason(fleet, job)
         if dependency is not None:
-            found = replace(found, reason=dependency)
+            found = replace(
+                found, reason=dependency, rules=dependency_rules(fleet, job, dependency)
+            )
         if is_long and with_eta:
-            return WaitAnswer(why=found, is_brief=True)
-        eta = eta_for(fleet, found, self.at_ms, self._decider) if with_eta else None
-        return WaitAnswer(why=found, eta=eta)
+            return WaitAnswer(why=replace(found, eta_unknown=LONG_QUEUE), is_brief=True)
+        if with_eta:
+            found = with_forecast(found, eta_for(fleet, found, self.at_ms, self._decider))
+        return WaitAnswer(why=found)
 
     def _brief(self, fleet: Fleet, job: Job) -> Why:
         """Return why a job is pending from what it requests and what is free, without the queue."""
@@ -152,7 +159,7 @@ class FleetSnapshot:
                 if self._govern is not None:
                     if self._explainer is None:
                         self._explainer = Explainer(self.fleet, self._govern, self.at_ms)
-                    return self._explainer.why(job, "none").reason
+                    return self._explainer.reason(job)
                 found = self._reasons.get(job.shape.key)
                 if found is None:
                     found = obstacle_of(self.fleet, job, self.at_ms).reason

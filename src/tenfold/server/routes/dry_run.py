@@ -6,6 +6,7 @@ the job in the queue. So a dry run and a submission cannot disagree.
 
 from anyio import to_thread
 from litestar import Router, post
+from msgspec import UNSET
 
 from tenfold.fleet.topology.topology import TopologyCapacity
 from tenfold.journal.store import last_seq
@@ -87,7 +88,8 @@ def _dry_run(
             code=shown_code(reason.code), sentence=render(reason, token.reader, one.team)
         ),
         why=plain_why(found, snapshot, token),
-        eta=to_eta(found.eta),
+        eta=to_eta(found.why.eta),
+        eta_unknown=found.why.eta_unknown or UNSET,
         is_brief=found.is_brief,
         notes=(*notes_on(parsed, 0, control.follower.policy), *advice),
     )

@@ -6,6 +6,7 @@ from typing import Annotated
 from anyio import to_thread
 from litestar import Response, Router, delete, get, post
 from litestar.params import FromPath, QueryParameter
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from tenfold.journal import arrays, read
@@ -197,7 +198,7 @@ def show_job(
     if snapshot is not None and eta:
         with control.limiter.slot():
             found = snapshot.why(job_id, "none", with_eta=True)
-    forecast = None if found is None else found.eta
+    forecast = None if found is None else found.why.eta
     now_ms = control.now_ms()
     shown = to_job(row, story.attempts, request.user, snapshot, forecast, now_ms=now_ms)
     details = requested(read.submission(control.store, job_id), control.workdir)
@@ -206,6 +207,8 @@ def show_job(
     times = read.run_times(control.store, job_id, now_ms)
     used = gpu_hours(row, details.gpus_per_node, times)
     shown = replace(shown, requested=details, gpu_hours=used)
+    if found is not None and shown.eta is None:
+        shown = replace(shown, eta_unknown=found.why.eta_unknown or UNSET)
     return with_use(with_dropped_bytes(shown, control.logs), row, control.usage)
 
 

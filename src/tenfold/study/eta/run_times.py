@@ -9,6 +9,8 @@ from tenfold.fleet.fleet import NEVER_RAN, FleetView
 from tenfold.model.job.job import Job
 from tenfold.model.units import MINUTE, Millis
 
+MIN_FINISHED = 3
+"""With fewer finished jobs, run times are not known: only time limits bound them."""
 FIRST_MS = MINUTE
 LEVELS = 22
 BOUNDS = [0, *(FIRST_MS << step for step in range(LEVELS))]
@@ -23,6 +25,9 @@ class RunTimeModel:
     """Survival shares at each interval, by power-of-two size."""
 
     def __init__(self, view: FleetView, now_ms: Millis) -> None:
+        self.known = len(view.history)
+        """Finished jobs that run times are drawn from."""
+        self.is_known = self.known >= MIN_FINISHED
         ends: dict[int, list[int]] = {}
         reached: dict[int, list[int]] = {}
         for ended in view.history:

@@ -40,6 +40,8 @@ class SimulatedStart(NamedTuple):
 
     at_ms: int
     started: bool
+    cut_off: bool
+    """Whether it reached the limit on events before the job started."""
 
 
 def simulate_start(
@@ -54,7 +56,7 @@ def simulate_start(
     fork = fleet.fork()
     world = _World(fork, job_id, now_ms, run_times, seed)
     run_loop(world, fork, [decider])
-    return SimulatedStart(world.now_ms, world.started)
+    return SimulatedStart(world.now_ms, world.started, world.is_cut_off)
 
 
 class _World:
@@ -78,6 +80,11 @@ class _World:
         self._arrivals = _arrivals(view, now_ms, seed)
         self._next = 0
         self._first: list[Event] | None = self._adopt_running(view, now_ms)
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether the limit on events was reached before the job started."""
+        return not self.started and self._left <= 0
 
     def _adopt_running(self, view: FleetView, now_ms: Millis) -> list[Event]:
         """Adopt running jobs, and complete pending actions at once."""
@@ -164,12 +171,21 @@ class _World:
         served = self._served.get(job.id, 0)
         run_ms = self._run_ms.get(job.id)
         if run_ms is None:
-            chance = seeded_fraction(self._seed, "length", job.id)
-            run_ms = self._run_times.draw(job, served + now_ms - since_ms, chance)
+            run_ms = self._drawn(job, served + now_ms - since_ms)
             self._run_ms[job.id] = run_ms
         self._number += 1
         self._runs[job.id] = (since_ms, self._number)
-        heappush(self._heap, (max(now_ms + 1, since_ms + run_ms - served), self._number, job.id))
+        end_ms = since_ms + run_ms - served
+        if job.limit_ms is not None:
+            end_ms = min(end_ms, since_ms + job.limit_ms)
+        if end_ms < NEVER:
+            heappush(self._heap, (max(now_ms + 1, end_ms), self._number, job.id))
+
+    def _drawn(self, job: Job, ran_ms: int) -> int:
+        """Return how long a job runs in all; without enough history, until its time limit."""
+        if not self._run_times.is_known:
+            return 2 * NEVER
+        return self._run_times.draw(job, ran_ms, seeded_fraction(self._seed, "length", job.id))
 
 
 class _Arrivals(NamedTuple):

@@ -21,12 +21,20 @@ from tenfold.model.job.job import Job
 from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.units import Millis
 from tenfold.report.reasons.render import duration_text
-from tenfold.study.eta.eta import MIN_JUDGED, Eta, eta, not_before
+from tenfold.study.eta.eta import MIN_JUDGED, Forecast, eta, not_before
 from tenfold.study.eta.recorded import wait_log_of
 from tenfold.study.eta.wait_log import WaitLog
 from tenfold.study.replay.bundle import decider_of, fleet_in
 from tenfold.study.why.remedies import RemedySearch
-from tenfold.study.why.why import Explainer, Why, dependency_reason, eta_for, why_under
+from tenfold.study.why.why import (
+    Explainer,
+    Why,
+    dependency_reason,
+    dependency_rules,
+    eta_for,
+    why_under,
+    with_forecast,
+)
 
 JobState = Literal["pending", "starting", "running", "ended", "refused", "cancelled"]
 
@@ -117,13 +125,13 @@ def why_at(saved: SavedState, job: Job, seek: RemedySearch = "cheapest") -> Why:
         found = Explainer(fleet, saved.govern, now_ms).why(job, seek)
     dependency = dependency_reason(fleet, job)
     if dependency is not None:
-        found = replace(found, reason=dependency)
+        found = replace(found, reason=dependency, rules=dependency_rules(fleet, job, dependency))
     if seek == "none":
         return found
-    return replace(found, eta=_eta(saved, job, found))
+    return with_forecast(found, _eta(saved, job, found))
 
 
-def _eta(saved: SavedState, job: Job, found: Why) -> Eta | None:
+def _eta(saved: SavedState, job: Job, found: Why) -> Forecast | None:
     """Return when a pending job will start, from the waits in the record if there are enough.
 
     If the record is too short to check forecasts, the fleet is simulated ahead instead.

@@ -37,6 +37,9 @@ def redacted_why(found: Why, fleet: Fleet, reader: Reader) -> Why:
         found,
         reason=redacted(found.reason, reader, found.team),
         holders=_holders(found.holders, reader),
+        rules=tuple(
+            replace(each, reason=redacted(each.reason, reader, found.team)) for each in found.rules
+        ),
         remedies=remedies,
         cheapest=cheapest_of(remedies),
     )

@@ -12,8 +12,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tenfold.decide.place.explain.holders import SHOWN, Holders, JobUsage, QuotaUsage, TeamUsage
+from tenfold.decide.place.explain.rules import Rule, rules_of
 from tenfold.decide.place.explain.settled import Settled
 from tenfold.decide.place.explain.why import Blocked, Reasons
+from tenfold.decide.place.explain.windows import own_windows
 from tenfold.decide.place.quota.allocations import PLAIN
 from tenfold.engine.loop import Decider
 from tenfold.engine.obstacle import obstacle_of
@@ -27,7 +29,7 @@ from tenfold.model.job.job import WHOLE, BackfillReservation, Job, Run, Shape, S
 from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
-from tenfold.study.eta.eta import Eta, eta_of
+from tenfold.study.eta.eta import Eta, Forecast, NoForecast, eta_of, not_before
 from tenfold.study.why.remedies import Remedy, RemedySearch, cheapest_of, remedies
 from tenfold.study.why.trial import Trials
 
@@ -84,6 +86,10 @@ class Why(Struct, frozen=True, kw_only=True):
     eta: Eta | None = None
     not_before_ms: Millis | None = None
     """Earliest start that a window or off-peak hours allow."""
+    rules: tuple[Rule, ...] = ()
+    """Rules that keep capacity from it, and when they end."""
+    eta_unknown: str = ""
+    """Why there is no forecast, where one was tried."""
 
 
 class Explainer:
@@ -94,6 +100,10 @@ class Explainer:
         self._settled = Settled(fleet, govern, now_ms)
         self._reasons = Reasons(self._settled)
         self._trials = Trials(fleet, self._settled)
+
+    def reason(self, job: Job) -> Reason:
+        """Return only the first constraint that blocks a job; similar jobs share the answer."""
+        return self._reasons.blocked(job).reason
 
     def why(self, job: Job, seek: RemedySearch = "cheapest") -> Why:
         """Return why a job is pending, and what would start it."""
@@ -121,7 +131,13 @@ class Explainer:
             remedies=found,
             cheapest=cheapest_of(found),
             not_before_ms=blocked.not_before_ms,
+            rules=() if blocked.slots else self._rules(job, blocked),
         )
+
+    def _rules(self, job: Job, blocked: Blocked) -> tuple[Rule, ...]:
+        known = self._settled.state.residency.apply(job)
+        with own_windows(self._settled, known):
+            return rules_of(self._settled, known, blocked.reason)
 
 
 def why(
@@ -167,17 +183,33 @@ def dependency_reason(fleet: FleetView, job: Job) -> Reason | None:
     return Reason("after-others", {"job": job_ref(fleet, left[0]), "more": len(left) - 1})
 
 
+def dependency_rules(fleet: FleetView, job: Job, reason: Reason) -> tuple[Rule, ...]:
+    """Return the dependency as the rule that holds a job back, until its time limits at most."""
+    ends: list[int] = []
+    for name in job.terms.after if job.terms is not None else ():
+        run = fleet.running.get(name)
+        if run is not None and run.job.limit_ms is not None:
+            ends.append(run.started_ms + run.job.limit_ms)
+        elif any(name in jobs for jobs in (fleet.pending, fleet.orders, fleet.running, fleet.held)):
+            return (Rule(reason=reason),)
+    return (Rule(reason=reason, until_ms=Millis(max(ends)) if ends else None),)
+
+
 def eta_for(
     fleet: Fleet, answer: Why, now_ms: Millis, decider_of: Callable[[], Decider]
-) -> Eta | None:
+) -> Forecast | None:
     """Return when a pending job is expected to start, by simulating the fleet ahead."""
     if answer.state != "waits" or answer.job_id not in fleet.pending:
         return None
-    found, bound_ms = eta_of(fleet, answer.job_id, now_ms, decider_of), answer.not_before_ms
-    if found is None or bound_ms is None or found.p50_ms >= bound_ms:
-        return found
-    # A simulation that was cut off may not have reached the end of a window.
-    return replace(found, p50_ms=bound_ms, p90_ms=max(found.p90_ms, bound_ms))
+    # A simulation may not have reached the end of a window.
+    return not_before(eta_of(fleet, answer.job_id, now_ms, decider_of), answer.not_before_ms)
+
+
+def with_forecast(answer: Why, forecast: Forecast | None) -> Why:
+    """Return an answer with a forecast, or with why there is none."""
+    if isinstance(forecast, NoForecast):
+        return replace(answer, eta_unknown=forecast.reason)
+    return replace(answer, eta=forecast)
 
 
 def _state(blocked: Blocked, settled: Settled, job: Job) -> Outcome:

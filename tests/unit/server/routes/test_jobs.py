@@ -60,7 +60,7 @@ def test_a_batch_with_one_fault_is_not_taken_at_all(member: Client):
 
 
 def test_a_job_that_waits_says_what_for(member: Client):
-    ask = {"command": ["true"], "gpus_per_node": 4}
+    ask = {"command": ["true"], "gpus_per_node": 4, "time_limit": "1h"}
     for _ in range(3):
         assert member.post(f"{API}/jobs", json=ask).status_code == 201
     job_when(member, "job-1", "running")
@@ -70,7 +70,29 @@ def test_a_job_that_waits_says_what_for(member: Client):
     assert told["reason"]["code"] == "too-few-free"
     assert told["eta"] is None
     forecast = member.get(f"{API}/jobs/job-3", params={"eta": "1"}).json()["eta"]
-    assert forecast["p50_at"] <= forecast["p90_at"]
+    assert forecast["p90_at"] is None or forecast["p50_at"] <= forecast["p90_at"]
+    assert forecast["basis"].endswith("uncalibrated")
+    why = member.get(f"{API}/jobs/job-3/why", params={"eta": "1"}).json()
+    assert why["eta"]["basis"] == forecast["basis"]
+    assert "history" not in why
+
+
+def test_why_gives_the_history_of_a_job_that_is_not_pending(member: Client):
+    ask = {"command": ["true"], "gpus_per_node": 4}
+    for _ in range(3):
+        assert member.post(f"{API}/jobs", json=ask).status_code == 201
+    for name in ("job-1", "job-2"):
+        job_when(member, name, "running")
+    member.delete(f"{API}/jobs/job-1")
+    job_when(member, "job-3", "running")
+    told = member.get(f"{API}/jobs/job-3/why").json()
+    assert told["why"] is None
+    events = [(one["event"], one["reason"]["code"]) for one in told["history"]]
+    assert events[:2] == [("submitted", "submitted"), ("waited", "too-few-free")]
+    assert [event for event, _ in events[2:]] == ["start-ordered", "started"]
+    assert "`job-1`" in told["history"][2]["reason"]["sentence"]
+    cancelled = member.get(f"{API}/jobs/job-1/why").json()["history"]
+    assert cancelled[-1]["event"] in ("ended", "cancelled")
 
 
 def test_why_names_who_holds_the_gpus_and_hides_the_jobs_of_others(

@@ -25,13 +25,13 @@ from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job, Slot, shape_of
 from tenfold.model.policy.policy import Policy, PolicyName
 from tenfold.model.units import HOUR, MINUTE, Millis
-from tenfold.study.eta.eta import MIN_JUDGED, Eta, eta, eta_of
+from tenfold.study.eta.eta import MIN_JUDGED, Eta, NoForecast, error_factor, eta, eta_of
 from tenfold.study.eta.levels import QuantileLevels
 from tenfold.study.eta.past_waits import PastWaits, WaitFeatures
 from tenfold.study.eta.queued_work import QueuedWork
 from tenfold.study.eta.recorded import wait_log_of
 from tenfold.study.eta.run_times import RunTimeModel
-from tenfold.study.eta.wait_log import WaitLog
+from tenfold.study.eta.wait_log import Outcome, WaitLog
 from tenfold.testing.builders import nodes
 
 NOWHERE = WaitFeatures(gpus=0.0, ran=0.0, pending=0.0, drain=20.0, team_priority=0.0)
@@ -193,7 +193,76 @@ def test_a_job_that_no_simulation_starts_has_no_expected_start():
     fleet.apply(NodeCordoned(Millis(0), next(iter(fleet.nodes))))
     job = Job(id=JobId("a"), shape=shape_of(1), submitted_ms=Millis(0))
     fleet.apply(JobSubmitted(Millis(0), job))
-    assert eta_of(fleet, job.id, Millis(MINUTE), lambda: placing_decider(Policy())) is None
+    found = eta_of(fleet, job.id, Millis(MINUTE), lambda: placing_decider(Policy()))
+    assert found == NoForecast(
+        "the job started in none of 5 simulations: no job has finished yet, so run times are not"
+        " known"
+    )
+
+
+def busy_node(*, limit_ms: int | None, finished: int = 0) -> tuple[Fleet, Job]:
+    """A node that one job holds since time 0, another job that waits for it, and some history."""
+    fleet = Fleet()
+    fleet.apply_all([NodeJoined(Millis(0), node) for node in nodes(1)])
+    slots = (Slot(next(iter(fleet.nodes)), 8),)
+    for number in range(finished + 1):
+        is_last = number == finished
+        limit = None if limit_ms is None or not is_last else Millis(limit_ms)
+        one = Job(
+            id=JobId(f"held-{number}"),
+            shape=shape_of(8),
+            submitted_ms=Millis(0),
+            seq=number,
+            limit_ms=limit,
+        )
+        fleet.apply(JobSubmitted(Millis(0), one))
+        fleet.apply(ActionOrdered(Millis(0), StartJob(one.id, slots)))
+        fleet.apply(JobStarted(Millis(0), one.id))
+        if not is_last:
+            fleet.apply(JobEnded(Millis(0), one.id))
+    job = Job(id=JobId("asked"), shape=shape_of(8), submitted_ms=Millis(0), seq=99)
+    fleet.apply(JobSubmitted(Millis(0), job))
+    return fleet, job
+
+
+def test_without_finished_jobs_only_time_limits_say_when_a_job_starts():
+    def ask(limit_ms: int | None) -> Eta | NoForecast:
+        fleet, job = busy_node(limit_ms=limit_ms)
+        return eta_of(fleet, job.id, Millis(MINUTE), lambda: placing_decider(Policy(name="fifo")))
+
+    known, unknown = ask(3 * HOUR), ask(None)
+    assert isinstance(known, Eta)
+    assert (known.p50_ms, known.p90_ms) == (3 * HOUR, 3 * HOUR)
+    assert known.basis == (
+        "5 simulations with the time limits of jobs (no job has finished yet); uncalibrated"
+    )
+    assert isinstance(unknown, NoForecast)
+    assert "no job has finished yet" in unknown.reason
+
+
+def test_a_start_months_ahead_is_unknown():
+    fleet, job = busy_node(limit_ms=107 * 24 * HOUR)
+    found = eta_of(fleet, job.id, Millis(24 * HOUR), lambda: placing_decider(Policy(name="fifo")))
+    assert isinstance(found, NoForecast)
+    assert found.reason.startswith("more than 30 days ahead, too far for a forecast")
+
+
+def outcome(number: int, forecast_min: int, waited_min: int) -> Outcome:
+    return Outcome(
+        job_id=JobId(f"job-{number}"),
+        first=True,
+        began_ms=Millis(0),
+        p50_ms=forecast_min * MINUTE,
+        p90_ms=9 * HOUR,
+        started_ms=Millis(waited_min * MINUTE),
+    )
+
+
+def test_the_error_of_forecasts_is_a_factor_over_the_latest_starts():
+    early = [outcome(number, 100, 10) for number in range(50)]
+    late = [outcome(number, 10, 14 if number % 2 else 7) for number in range(30)]
+    assert error_factor(early + late) == pytest.approx(1.4, abs=0.03)
+    assert error_factor(late[:5]) is None
 
 
 def test_a_promise_bounds_the_answer():
