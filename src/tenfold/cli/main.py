@@ -51,6 +51,11 @@ app.command(
     help="Show the control plane, the fleet, the queue and your jobs.",
 )
 app.command(
+    "tenfold.cli.top.command:app",
+    name="top",
+    help="Watch the fleet, the queue, jobs and alarms in the terminal.",
+)
+app.command(
     "tenfold.cli.status:whoami_app",
     name="whoami",
     help="Show the user, team and role of your token.",

@@ -90,7 +90,7 @@ def read_status(client: Client) -> Status:
         is_ready = False
         alarms.append(f"not ready for jobs: {problem.message} [{problem.code}]")
     token, fleet = client.who_am_i(), client.fleet()
-    alarms += [*_node_alarms(client, fleet), *_queue_alarms(client, fleet)]
+    alarms += [*node_alarms(client, fleet), *queue_alarms(client, fleet)]
     mine, totals, at = dict[str, Job](), dict[JobState, int](), ""
     # In the order that a job takes, so that one which changes meanwhile is not missed.
     for state in ("pending", "starting", "running", "stopping"):
@@ -150,7 +150,8 @@ def _counted(numbers: dict[str, int], order: tuple[str, ...]) -> str:
     return ", ".join(parts) or "none"
 
 
-def _node_alarms(client: Client, fleet: FleetStatus) -> Iterator[str]:
+def node_alarms(client: Client, fleet: FleetStatus) -> Iterator[str]:
+    """Yield alarms about nodes that are down or cordoned, by cause."""
     if not any(fleet.nodes.get(state) for state in ("down", "cordoned")):
         return
     causes: dict[tuple[str, str], list[str]] = {}
@@ -162,7 +163,8 @@ def _node_alarms(client: Client, fleet: FleetStatus) -> Iterator[str]:
         yield f"{count(len(names), 'node')} {state}{why}: {node_list(names)}"
 
 
-def _queue_alarms(client: Client, fleet: FleetStatus) -> Iterator[str]:
+def queue_alarms(client: Client, fleet: FleetStatus) -> Iterator[str]:
+    """Yield alarms about a long queue and about idle GPUs."""
     limits = Thresholds()
     pending = fleet.jobs.get("pending", 0)
     if pending > limits.waiting_jobs:
