@@ -98,8 +98,10 @@ class PageSession:
                 continue
             with self._surroundings({STATE_DIR: str(state_dir)}), tenfold.Client() as client:
                 for job in client.jobs():
-                    if job.state in ("pending", "running"):
-                        client.cancel(job.id)
+                    if job.state in ("pending", "starting", "running"):
+                        # It may end by itself meanwhile.
+                        with contextlib.suppress(tenfold.Refused):
+                            client.cancel(job.id)
                         client.wait(job.id)
             self._run("tenfold down", {STATE_DIR: str(state_dir)})
 
