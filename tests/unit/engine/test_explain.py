@@ -12,7 +12,7 @@ from tenfold.engine.obstacle import obstacle_of
 from tenfold.engine.queue_position import jobs_ahead
 from tenfold.engine.recording import Recording
 from tenfold.fleet.fleet import Fleet
-from tenfold.model.actions import StartJob, StopJob
+from tenfold.model.actions import ReserveStart, StartJob, StopJob
 from tenfold.model.events import (
     ActionOrdered,
     JobCancelled,
@@ -229,3 +229,34 @@ def test_displaced_jobs_that_wait_do_not_hide_why_another_does():
     fleet.apply(NodeLost(Millis(2), NodeId("n0")))
     decider = placing_decider(Policy(name="tenfold"))
     assert obstacle_of(fleet, late, Millis(3), decider).reason.code
+
+
+def test_a_reserved_start_that_slips_says_by_how_much_and_what_still_runs_there():
+    held = Job(id=JobId("held"), shape=shape_of(8), submitted_ms=Millis(0))
+    gang = Job(id=JobId("gang"), shape=shape_of(8), submitted_ms=Millis(0), seq=1)
+    slots = (Slot(NodeId("n0"), 8),)
+
+    def reserved(at_min: int, start_min: int, given: tuple[Slot, ...] = slots) -> ActionOrdered:
+        action = ReserveStart(gang.id, given, Millis(start_min * MINUTE), Millis(0))
+        return ActionOrdered(Millis(at_min * MINUTE), action)
+
+    told = explain(
+        [
+            NodeJoined(Millis(0), node("n0")),
+            JobSubmitted(Millis(0), held),
+            ActionOrdered(Millis(0), StartJob(held.id, slots)),
+            JobStarted(Millis(0), held.id),
+            JobSubmitted(Millis(0), gang),
+            reserved(1, 10),
+            reserved(10, 80),
+            reserved(80, 80, ()),
+        ],
+        gang.id,
+    )
+    assert told is not None
+    assert [render(stage.why) for stage in told.stages if "reserv" in render(stage.why)] == [
+        "reserved for it: starts within 9 min on `n0`",
+        "reserved for it: starts within 1h 10m on `n0`; postponed by 1h 10m: job `held` still runs"
+        " there; it has no time limit, so its end is a guess",
+        "its reservation was withdrawn",
+    ]
