@@ -23,13 +23,13 @@ from tests.rigs.planted.maker import DRAWN, MEASURED, Maker, Order, between
 from tests.rigs.planted.plan import Plan, Replica, UsageLine
 from tests.rigs.planted.truth import breaks, first_of
 
-BUILDING = ("site-power", "power-budget", "rack", "switch-ports", "floor")
+BUILDING = ("site-power", "power-budget", "switch-ports", "floor")
 UPKEEP = ("spares", "operations")
 WITH_FLEET = (*BUILDING, *DRAWN, *MEASURED, *UPKEEP, "money", "admission")
 LAYERS: dict[Axis, tuple[str, ...]] = {
     "nodes": WITH_FLEET,
     "all": (*WITH_FLEET, "storage-capacity", "serving"),
-    "data": ("storage-capacity", *DRAWN, *MEASURED),
+    "data": ("storage-capacity", *MEASURED),
     "jobs": (*OF_RUNS, *DRAWN, "storage-streams", "admission", *MEASURED),
     "teams": ("queue", *DRAWN, "admission", *MEASURED),
     "job-size": ("step-efficiency", *MEASURED),
@@ -56,7 +56,7 @@ class Planted(Struct, frozen=True, kw_only=True):
 
     seed: int
     kind: str
-    """The layer that was meant to break first; a rack may break by its cooling."""
+    """The layer that was meant to break first."""
     plan: Plan
     policy: Policy
     jobs: tuple[Job, ...]
@@ -114,8 +114,6 @@ def sound(seed: int, cooling_kw: tuple[float, ...], replica: Replica | None = No
     silent = ("storage-streams", *ONE_OF_RUNS, *(() if replica else ("serving",)))
     layers = [one for one in LAYERS[axis] if one not in silent and draw.random() < told]
     wanted = {one: between(draw, SOUND_LEAST, SOUND_MOST) for one in _together(draw, "", layers)}
-    if axis == "all":
-        wanted = {layer: k * k if layer in DRAWN else k for layer, k in wanted.items()}
     order = Order(axis=axis, first="", wanted=wanted, grows=LAYERS[axis], tight=3.0)
     return _made(seed, Maker(draw, order, cooling_kw, replica).plan(), "")
 
@@ -141,7 +139,7 @@ def _together(draw: Random, first: str, layers: list[str]) -> list[str]:
 
 def _is_meant(made: Planted) -> bool:
     """Return whether the layer that breaks first is the one that was drawn to."""
-    same = {"rack": ("cooling", "rack-power"), "quota": ("queue",)}
+    same = {"quota": ("queue",)}
     return made.first in same.get(made.kind, (made.kind,))
 
 

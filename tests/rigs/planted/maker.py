@@ -78,7 +78,6 @@ class Maker:
             failures=self.upkeep.failures(),
             replica=self.replica if "serving" in self.wanted else None,
             counts_assumed="storage-streams" in self.wanted,
-            cooling_kw=self.cooling_kw,
         )
         if self.order.stalls or not made.runs_count:
             return made
@@ -105,7 +104,8 @@ class Maker:
         return self.order.axis in WITH_NODES and self.draw.random() < 0.5
 
     def _rack(self) -> tuple[float, int]:
-        stands = self._stands("rack") or 2.0
+        """Racks are nearly full on purpose: new nodes bring racks, so that none gets fuller."""
+        stands = between(self.draw, self.order.tight, 2 * self.order.tight)
         if self.draw.random() < 0.5:
             limit = self.draw.choice(self.cooling_kw)
             return limit, round(limit * 1_000 / (PER_RACK * stands))
@@ -153,10 +153,11 @@ class Maker:
         )
 
     def _kw(self, stands: float) -> float:
-        return (self.nodes * self.node_w * stands + TIER_W) * self.pue / 1_000
+        spares_w = (self.upkeep.operations().spares or 0) * self.node_w
+        return (self.nodes * self.node_w * stands + spares_w + TIER_W) * self.pue / 1_000
 
     def _pool(self) -> Pool:
-        told = self._stands("rack") is not None
+        told = self.draw.random() < 0.5
         hourly = UsdMicros(round(self.draw.uniform(1e6, 4e6)))
         kind = self.draw.choice(("owned", "reserved"))
         priced = Price(kind=kind, usd_micros_per_hour=hourly, basis="stated")
@@ -211,13 +212,13 @@ class Maker:
         )
 
     def _drawn(self, layer: str) -> float:
-        """Return how many times today's draw a tier gives; along all axes draws grow twice."""
-        stands = self.wanted.get(layer, 1_000.0)
-        return stands * stands if self.order.axis == "all" and layer in self.wanted else stands
+        """Return how many times today's draw a tier gives."""
+        return self.wanted.get(layer, 1_000.0)
 
     def _grow(self, spec: FleetSpec, states_monitoring: bool) -> GrowSpec:
         budget, ports = self._stands("power-budget"), self._stands("switch-ports")
         floor, racks = self._stands("floor"), self.nodes // PER_RACK
+        spare_racks = -(-(self.upkeep.operations().spares or 0) // PER_RACK)
         wanted, upkeep = self.wanted, self.upkeep
         sets = (Dataset(name="corpus", tier="fast", tb=self.dataset_bytes / 10**12),)
         return GrowSpec(
@@ -227,7 +228,9 @@ class Maker:
                 usd_per_month_most=self._budget(spec),
             ),
             facility=Facility(
-                floor_racks=None if floor is None else max(racks, round(racks * floor)),
+                floor_racks=None
+                if floor is None
+                else max(racks, round(racks * floor)) + spare_racks,
                 ports_free=None if ports is None else round(self.nodes * NICS * (ports - 1)),
             ),
             datasets=sets if "storage-capacity" in wanted else (),

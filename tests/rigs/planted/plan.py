@@ -77,8 +77,6 @@ class Plan(Struct, frozen=True, kw_only=True):
     failures: FailureLaw = NO_FAILURES
     replica: Replica | None = None
     counts_assumed: bool = False
-    cooling_kw: tuple[float, ...] = ()
-    """What a rack may draw under each kind of cooling; other limits are the rack's own."""
 
     @property
     def runs_count(self) -> bool:

@@ -5,7 +5,7 @@ judges it: nothing of the laws, their axes or their search is imported. This pag
 building and the tier; work, and what keeps a fleet up, have pages of their own.
 """
 
-from math import inf, sqrt
+from math import inf
 
 from msgspec.structs import replace
 
@@ -35,7 +35,9 @@ def headroom(plan: Plan) -> dict[str, float]:
     nodes = replace(plan, axis="nodes")
     found |= upkeep_breaks(nodes) | upkeep_breaks(replace(plan, axis="traffic"))
     found |= _building(nodes) | work_breaks(replace(plan, axis="jobs"))
-    return found | _drawn_today(plan)
+    [site], [pool] = plan.spec.sites, plan.spec.pools
+    rack_kw = pool.nodes_per_rack * pool.power_w_per_node / 1_000
+    return found | {"rack-power": site.rack_kw_limit / rack_kw} | _drawn_today(plan)
 
 
 def first_of(found: dict[str, float]) -> tuple[str, float, float]:
@@ -66,21 +68,19 @@ def _building(plan: Plan) -> dict[str, float]:
     [site], [pool] = plan.spec.sites, plan.spec.pools
     facility, limits = plan.grow.facility, plan.grow.limits
     nodes_kw = pool.nodes * pool.power_w_per_node * site.pue / 1_000
-    still_kw = sum(tier.power_w for tier in plan.spec.tiers) * site.pue / 1_000
-    racks = pool.nodes / pool.nodes_per_rack
+    spares = plan.grow.operations.spares or 0
+    spares_w = spares * pool.power_w_per_node
+    still_kw = (sum(tier.power_w for tier in plan.spec.tiers) + spares_w) * site.pue / 1_000
     found: dict[str, float] = {}
     if site.power_kw_limit is not None:
         found["site-power"] = (site.power_kw_limit - still_kw) / nodes_kw
     if limits.kw_most is not None:
         found["power-budget"] = (limits.kw_most - still_kw) / nodes_kw
-    if "nodes_per_rack" not in pool.defaulted:
-        rack_kw = pool.nodes_per_rack * pool.power_w_per_node / 1_000
-        cooled = site.rack_kw_limit in plan.cooling_kw
-        found["cooling" if cooled else "rack-power"] = site.rack_kw_limit / rack_kw
     if facility.ports_free is not None:
         found["switch-ports"] = 1 + facility.ports_free / (pool.nodes * pool.nics_per_node)
     if facility.floor_racks is not None:
-        found["floor"] = facility.floor_racks / racks
+        # New nodes come in racks as full as today's, and spares stand in racks as well.
+        found["floor"] = (facility.floor_racks * pool.nodes_per_rack - spares) / pool.nodes
     return found
 
 
@@ -114,20 +114,18 @@ def _drawn_today(plan: Plan) -> dict[str, float]:
 
 def _drawn(plan: Plan) -> dict[str, float]:
     [pool] = plan.spec.pools
-    return {
-        layer: _reached(plan, pool, layer, there) for layer, there in _drawn_today(plan).items()
-    }
+    return {layer: _reached(plan, pool, there) for layer, there in _drawn_today(plan).items()}
 
 
-def _reached(plan: Plan, pool: Pool, layer: str, there: float) -> float:
+def _reached(plan: Plan, pool: Pool, there: float) -> float:
     """Return the factor at which so many times today's draw is drawn."""
     assert plan.work is not None, "only jobs draw"
-    heavier = plan.axis in WITH_DATA and layer != "storage-streams"
     if plan.axis in WITH_NODES:
-        # More nodes run more jobs, and along all axes each of them draws more as well.
-        return sqrt(there) if heavier else there
+        # More nodes run more jobs, each of which draws what it drew.
+        return there
     if plan.axis in FULLER:
         # No more jobs run than there are nodes for.
         return there if there <= pool.nodes / plan.work.running else inf
-    # Larger jobs read the same bytes over the same time, and services read none.
-    return there if heavier else inf
+    # Larger jobs read the same bytes over the same time, services read none, and a larger
+    # dataset is read at the rate of the GPUs that read it.
+    return inf

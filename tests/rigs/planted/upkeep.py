@@ -5,14 +5,16 @@ from random import Random
 from tenfold.model.facts.failure_law import NO_FAILURES, FailureLaw
 from tenfold.model.growth.growth import Controller, Monitoring, Operations, ServiceLoad
 from tenfold.model.units import Bytes
+from tests.rigs.planted.failure_truth import spares_break
 from tests.rigs.planted.plan import NODE_GPUS, Replica, Work
-from tests.rigs.planted.upkeep_truth import mean_carried
 
 SHORTFALL = 0.01
 RESTARTED = 0.4
 """Part of the faults that a restart mends in a quarter of an hour, without hands."""
 RESTART_H = 0.25
+REPAIR_H_LEAST, REPAIR_H_MOST = 0.01, 24 * 90.0
 BYTES_PER_SAMPLE = 1.7
+_HALVINGS = 30
 SERVICE = ServiceLoad(
     name="chat",
     model="Llama 3 8B",
@@ -35,6 +37,10 @@ class Upkeep:
         self.draw, self.wanted, self.nodes, self.replica = draw, wanted, nodes, replica
         self.spares = draw.randint(4, 20)
         self.per_1000_days = draw.uniform(5.0, 30.0)
+        self.arrival_cv = draw.choice((1.0, 1.5, 2.0))
+        self.frailty = draw.choice((None, 1.0, 3.0))
+        self.repair_skew = draw.choice((1.0, 1.5))
+        """Mean repair over median repair."""
         self.cares = draw.random() < 0.4
         """Whether hands are counted by nodes to look after, not by repairs."""
         self.crew = float(draw.randint(1, 6))
@@ -44,14 +50,22 @@ class Upkeep:
         repairs = "operations" in self.wanted and not self.cares
         if "spares" not in self.wanted and not repairs:
             return NO_FAILURES
-        faults_per_day = self.per_1000_days / 1_000 * self.nodes
         stands = self.wanted.get("spares", 2.0)
-        down_h = mean_carried(self.spares, SHORTFALL) * 24 / (faults_per_day * stands)
-        repair_h = max(0.01, (down_h - RESTARTED * RESTART_H) / (1 - RESTARTED))
+        low, high = REPAIR_H_LEAST, REPAIR_H_MOST
+        for _ in range(_HALVINGS):
+            middle = (low * high) ** 0.5
+            found = spares_break(self._law(middle), self.nodes, self.spares, SHORTFALL)
+            low, high = (middle, high) if found > stands else (low, middle)
+        return self._law(low)
+
+    def _law(self, repair_h: float) -> FailureLaw:
         return FailureLaw(
             name="planted",
             faults_per_1000_node_days=self.per_1000_days,
-            repair_h_median=repair_h,
+            frailty_shape=self.frailty,
+            arrival_cv=self.arrival_cv,
+            burst_nodes_max=8,
+            repair_h_median=repair_h / self.repair_skew,
             repair_h_mean=repair_h,
             away_s=RESTART_H * 3_600,
             causes={"gpu": 1 - RESTARTED, "host": RESTARTED},

