@@ -88,11 +88,11 @@ MUTANTS: dict[str, Mutant] = {
         'return policy.name != "slurm"',
         _ELSEWHERE + "test_a_job_is_not_moved_to_a_node_that_is_kept_by_a_window",
     ),
-    "checkpoints stay as large as they are when data grows": Mutant(
-        "study/grow/runs/run.py",
-        "round(traffic.checkpoint_bytes * factor)",
-        "round(traffic.checkpoint_bytes)",
-        "unit/study/grow/runs/test_run.py::test_on_the_axis_of_data_saves_grow_as_reads_do",
+    "a GPU reads faster as the dataset grows": Mutant(
+        "study/grow/layers/storage/read.py",
+        "return draw.read_bytes_per_s * running(factor)",
+        "return draw.read_bytes_per_s * running(factor) * factor",
+        "unit/study/grow/test_axes.py::test_reads_and_saves_grow_with_the_nodes_along_all_axes",
     ),
     "any change of a part counts": Mutant(
         "decide/detect/regression.py",

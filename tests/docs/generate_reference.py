@@ -37,7 +37,8 @@ from tenfold.files.growth import MANY, SINGLE
 from tenfold.model.estimate import ServeRow, ShapeRow, TrainRow
 from tenfold.model.facts.fact import Fact
 from tenfold.model.facts.shape import Mla, ModelShape
-from tenfold.study.grow.layer import DerivedLayer, Layer
+from tenfold.model.growth.growth import AXES
+from tenfold.study.grow.layer import AxisGrowth, DerivedLayer, Layer
 from tenfold.study.grow.registry import LAYERS
 from tenfold.study.grow.runs.layer import SimulatedLayer
 
@@ -220,14 +221,13 @@ def grow_file() -> str:
 
 def growth_layers(layers: Sequence[Layer]) -> str:
     """Return the page of layers, in the order in which they are shown."""
-    head = ["layer", "id", "condition", "axes", "method", "required input", "fix", "lead time"]
+    head = ["layer", "id", "condition", "method", "required input", "fix", "lead time"]
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     for layer in layers:
         cells = [
             layer.label(""),
             f"`{layer.name}`",
             layer.breaks,
-            ", ".join(f"`{one}`" for one in layer.grows_with) or "-",
             _judged_by(layer),
             layer.needs,
             layer.fixed_by,
@@ -249,6 +249,12 @@ def growth_layers(layers: Sequence[Layer]) -> str:
         "[Add a growth layer](../how-to/add-a-growth-layer.md) shows how to add one. The id is "
         "used in JSON and in measurements files.",
         "\n".join(lines),
+        "## What grows along each axis",
+        "`yes`: the demand on the layer grows by the factor of the axis, or as far as the second "
+        "column says. `alike`: demand and capacity grow by the same factor, so the layer is as "
+        "full as before. `-`: the axis does not change the layer. No axis multiplies a demand "
+        "twice: along `all`, there are more jobs that read, and each reads as before.",
+        _axis_table(layers),
         "## Assumptions",
         "A layer that is based on an assumption is graded `assumed` and not ranked, unless "
         "`--count-assumed` is given.",
@@ -258,6 +264,21 @@ def growth_layers(layers: Sequence[Layer]) -> str:
         ),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+GROWTH_WORDS: dict[AxisGrowth, str] = {"demand": "yes", "both": "alike", "none": "-"}
+
+
+def _axis_table(layers: Sequence[Layer]) -> str:
+    """Return what grows of each layer, and along which axes."""
+    head = ["layer", "what grows", *(f"`{axis}`" for axis in AXES)]
+    rows = [
+        [layer.label(""), layer.grows_by, *(GROWTH_WORDS[layer.growth(axis)] for axis in AXES)]
+        for layer in layers
+        if layer.grows_with
+    ]
+    table = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in table)
 
 
 def _judged_by(layer: Layer) -> str:

@@ -89,7 +89,10 @@ GROW_KEYS = {
         "repairs_per_person_day": ("repairs per technician per day", "unknown"),
         "nodes_per_person_most": ("maximum nodes per technician", "no limit"),
         "usd_per_person_month": ("monthly cost of a technician", "unknown"),
-        "spares": ("spare nodes that replace failed ones", "unknown"),
+        "spares": (
+            "spare nodes, in addition to those of the fleet file; they draw power and fill racks",
+            "unknown",
+        ),
         "checkpoint_every_min": (
             "checkpoint interval of jobs without one in the job history",
             "60, an assumption",

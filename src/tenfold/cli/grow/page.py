@@ -138,8 +138,12 @@ def _stage(one: Stage) -> list[str]:
 
 
 def _layer(row: Row) -> list[str]:
-    k = factor(row.k) if row.status == "breaks" else "OK"
+    k = factor(row.k) if row.status == "breaks" else _unbroken(row)
     return [k, interval(row), name_of(row), row.symptom, row.grade or ""]
+
+
+def _unbroken(row: Row) -> str:
+    return "not changed" if row.status == "constant" else "OK"
 
 
 def _top(answer: GrowAnswer, upto: str) -> str:

@@ -68,6 +68,9 @@ def show_grow(answer: GrowAnswer, question: GrowQuestion) -> None:
     free = _free(answer)
     if free:
         show(f"OK at every factor checked: {', '.join(free)} (details: `--html`)")
+    constant = _constant(answer)
+    if constant:
+        show(f"not changed by this axis: {', '.join(constant)}")
     for line in (*needs_lines(answer), *answer.assumptions):
         show(line)
     if question.require is not None:
@@ -180,6 +183,17 @@ def _free(answer: GrowAnswer) -> list[str]:
         row.label if row.layer in breaks else row.title
         for row in answer.layers
         if row.status == "free"
+    )
+    return list(dict.fromkeys(names))
+
+
+def _constant(answer: GrowAnswer) -> list[str]:
+    """Return the layers that are OK and that the axis does not change."""
+    others = {row.layer for row in (*answer.rows, *answer.layers) if row.status != "constant"}
+    names = (
+        row.label if row.layer in others else row.title
+        for row in answer.layers
+        if row.status == "constant"
     )
     return list(dict.fromkeys(names))
 

@@ -16,7 +16,8 @@ from tenfold.physics.nodes import nodes_of
 from tenfold.report.charts.terminal import bars
 from tenfold.report.figures import count, share
 from tenfold.report.pages.failures import failures_report
-from tenfold.study.sim.spares import DownStats, SparesReport, SparesRequest, size_spares
+from tenfold.study.sim.nodes_down import SparesRequest
+from tenfold.study.sim.spares import DownStats, SparesReport, size_spares
 
 AT_LEAST_ONE = validators.Number(gte=1)
 DAYS = validators.Number(gt=0, lte=36_500)

@@ -15,10 +15,10 @@ from tenfold.model.units import Bytes
 Axis = Literal["jobs", "job-size", "data", "traffic", "teams", "nodes", "all"]
 """What grows by the factor.
 
-jobs: arrival rate of jobs. job-size: GPUs per job, at equal work. data: bytes of datasets, reads
-and checkpoints. traffic: requests to services. teams: more teams of the same kinds, with their
-jobs. nodes: more nodes in today's pattern, with jobs for them, on today's shared layers. all:
-nodes, data, traffic and teams together; jobs keep their size.
+jobs: arrival rate of jobs. job-size: GPUs per job, at equal work. data: bytes of datasets; what a
+GPU reads and a job saves stays. traffic: requests to services. teams: more teams of the same kinds,
+with their jobs. nodes: more nodes in today's pattern, with jobs for them, on today's shared layers.
+all: nodes, data, traffic and teams together; jobs keep their size.
 """
 AXES: tuple[Axis, ...] = get_args(Axis)
 Quantity = Literal["jobs", "job-size", "data", "traffic", "teams", "nodes"]

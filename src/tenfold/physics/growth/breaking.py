@@ -11,7 +11,8 @@ from typing import Literal, NamedTuple
 from tenfold.model.growth.growth import GRADES, Grade
 
 Utilisation = Callable[[float], float]
-BreakStatus = Literal["breaks", "free", "unknown"]
+BreakStatus = Literal["breaks", "free", "constant", "unknown"]
+"""breaks: at a factor. free: not up to the largest. constant: the axis does not change it."""
 
 FACTOR_LEAST = 1 / 64
 """A layer over its limit today is followed down to here, to show by how much."""
@@ -93,17 +94,26 @@ def is_constant(utilisation: Utilisation, most: float) -> bool:
     return utilisation(most) <= utilisation(FACTOR_LEAST) * (1 + 1e-12)
 
 
-def break_of(utilisation: Utilisation, spread: float, most: float) -> Break:
-    """Return where utilisation passes 1, with the range that its spread leaves.
+def break_of(
+    utilisation: Utilisation,
+    spread: float,
+    most: float,
+    bounds: tuple[Utilisation, Utilisation] | None = None,
+) -> Break:
+    """Return where utilisation passes 1, with the range that its spread or its bounds leave.
 
-    A layer that holds and does not grow is free, however little is known about it.
+    `bounds` are the highest and the lowest plausible utilisation. A layer that holds and does not
+    grow is constant, however little is known about it.
     """
     if utilisation(most) <= 1 and is_constant(utilisation, most):
-        return Break(None, None, None, "free")
+        return Break(None, None, None, "constant")
     wide = 1 + spread
+    highest, lowest = bounds or (
+        lambda factor: utilisation(factor) * wide,
+        lambda factor: utilisation(factor) / wide,
+    )
     k = breaking_factor(utilisation, most)
-    low = breaking_factor(lambda factor: utilisation(factor) * wide, most)
-    high = breaking_factor(lambda factor: utilisation(factor) / wide, most)
+    low, high = breaking_factor(highest, most), breaking_factor(lowest, most)
     return Break(k, low, high, "free" if k is None else "breaks")
 
 

@@ -72,8 +72,10 @@ def poisson_share(mean: float, count: int) -> float:
 def spares_for(down: float, nodes: int, keep: int) -> int:
     """Return the spares needed to keep `keep` nodes up, if `down` of `nodes` are down on average.
 
-    Spares fail as the others do, so the share that is away counts, not the number.
+    Spares fail as the others do, so the share that is away counts, not the number. If all are
+    away, no number is enough; as many are said as if one were not.
     """
-    if nodes <= 0 or down >= nodes:
+    if nodes <= 0 or down >= nodes == 1:
         return keep
-    return ceil(keep / (1.0 - down / nodes) - 1e-9) - keep
+    away = min(down, max(1, nodes - 1)) / nodes
+    return ceil(keep / (1.0 - away) - 1e-9) - keep

@@ -5,13 +5,14 @@ constraints evaluated again: what relieves one layer may load the next.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace as with_fields
 from datetime import date, timedelta
 from math import inf, log2
 
 from msgspec.structs import replace
 
 from tenfold.model.growth.growth import Axis, Pace
-from tenfold.physics.growth.breaking import is_constant
+from tenfold.physics.growth.breaking import BreakStatus, is_constant
 from tenfold.study.grow.answer import (
     GrowAnswer,
     Missing,
@@ -23,7 +24,7 @@ from tenfold.study.grow.attribute import RAISED, Attribution, attribute
 from tenfold.study.grow.constraint_set import ConstraintSet, assumed
 from tenfold.study.grow.coverage import covered
 from tenfold.study.grow.inputs import GrowInputs
-from tenfold.study.grow.layer import Constraint, DerivedLayer, Layer, relax
+from tenfold.study.grow.layer import ComputedLayer, Constraint, DerivedLayer, Layer, relax
 from tenfold.study.grow.layers.jobs.queue import Queue
 from tenfold.study.grow.question import GrowQuestion, check_question
 from tenfold.study.grow.recorded import RecordedWaits, recorded_waits
@@ -96,8 +97,7 @@ def analyse(
         state_of(inputs, question.failures),
         ConstraintSet(inputs, question, done, layers),
     )
-    over = _over_today(constraint_set.all(today), question.most)
-    start = relax(today, *over)
+    start, over = _over_today(today, constraint_set)
     rows, ok_up_to = _bottlenecks(start, constraint_set)
     constraints = constraint_set.all(start)
     evaluated = rank(constraints, max(question.most, FACTOR_SHOWN_MOST))
@@ -111,9 +111,7 @@ def analyse(
         rows=tuple(rows),
         over=tuple(_layer_row(evaluate(one, question.most), 1.0) for one in _demand(over)),
         ok_up_to=ok_up_to,
-        layers=tuple(
-            _layer_row(one, question.most) for one in evaluated if not one.constraint.needs
-        ),
+        layers=tuple(_layer_row(one, question) for one in evaluated if not one.constraint.needs),
         unknown=_missing(constraints, layers, evaluated=[*constraints, *over]),
         curves=tuple(
             _curve(one.constraint, question.most) for one in evaluated if not one.constraint.needs
@@ -130,16 +128,30 @@ def analyse(
     )
 
 
-def _over_today(constraints: Sequence[Constraint], most: float) -> list[Constraint]:
-    """Return layers that are over their limit today and do not grow along the axis.
+def _over_today(state: State, constraint_set: ConstraintSet) -> tuple[State, list[Constraint]]:
+    """Return layers that are over their limit today and do not grow, and the state without them.
 
-    They are reported, but they do not answer what breaks as the axis grows.
+    They are reported, but they do not answer what breaks as the axis grows. Causes come first: a
+    layer that is within its limit once they are removed is only an effect of theirs.
     """
-    return [
-        constraint
-        for constraint in constraints
-        if constraint.utilisation(1.0) > 1 and is_constant(constraint.utilisation, most)
-    ]
+    most, found = constraint_set.question.most, list[Constraint]()
+    while True:
+        over = [
+            one
+            for one in constraint_set.all(state)
+            if one.utilisation(1.0) > 1 and is_constant(one.utilisation, most)
+        ]
+        if not over:
+            return state, found
+        first = min(one.cause_rank for one in over)
+        causes = [one for one in over if one.cause_rank == first]
+        found += causes
+        state = relax(state, *(_without_runs(one) for one in causes))
+
+
+def _without_runs(constraint: Constraint) -> Constraint:
+    """Return a constraint that leaves runs as they are if it rests on an assumption."""
+    return with_fields(constraint, unlimited=None) if constraint.grade == "assumed" else constraint
 
 
 def _over(constraint: Constraint) -> str:
@@ -289,7 +301,7 @@ def _shown(relief: Relief) -> ReliefShown:
     )
 
 
-def _layer_row(one: Evaluated, most: float) -> Row:
+def _layer_row(one: Evaluated, question: GrowQuestion) -> Row:
     k = one.broken.k
     return Row(
         layer=one.constraint.layer,
@@ -299,10 +311,19 @@ def _layer_row(one: Evaluated, most: float) -> Row:
         k=rounded(k),
         low=rounded(one.broken.low),
         high=rounded(one.broken.high),
-        status=one.broken.status,
+        status=_status(one, question.axis),
         grade=one.constraint.grade,
-        symptom=one.constraint.symptom(most if k is None else max(k, 1.0)),
+        symptom=one.constraint.symptom(question.most if k is None else max(k, 1.0)),
     )
+
+
+def _status(one: Evaluated, axis: Axis) -> BreakStatus:
+    """Return the status of a layer; runs that showed nothing do not prove that nothing grows."""
+    layer = one.constraint.of
+    proved = isinstance(layer, ComputedLayer) or layer.growth(axis) != "demand"
+    if one.broken.status == "constant" and (not proved or isinstance(layer, DerivedLayer)):
+        return "free"
+    return one.broken.status
 
 
 def _missing(

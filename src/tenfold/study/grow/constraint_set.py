@@ -9,6 +9,7 @@ from dataclasses import replace as with_fields
 from math import inf
 
 from tenfold.model.growth.growth import Axis
+from tenfold.physics.growth.breaking import Utilisation
 from tenfold.study.grow.answer import CalibrationShown
 from tenfold.study.grow.calibrate import NONE, Calibration, calibrate
 from tenfold.study.grow.inputs import GrowInputs
@@ -90,10 +91,15 @@ def _less(constraint: Constraint, usable: float) -> Constraint:
     if usable >= 1:
         return constraint
 
-    def utilisation(factor: float) -> float:
-        return constraint.utilisation(factor) / usable if usable > 0 else inf
+    def less(of: Utilisation) -> Utilisation:
+        return lambda factor: of(factor) / usable if usable > 0 else inf
 
-    return with_fields(constraint, utilisation=utilisation)
+    bounds = constraint.bounds
+    return with_fields(
+        constraint,
+        utilisation=less(constraint.utilisation),
+        bounds=bounds and (less(bounds[0]), less(bounds[1])),
+    )
 
 
 def _ignore_progress(_: int) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as with_fields
 from math import inf, isfinite
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -28,6 +29,8 @@ Symptom = Callable[[float], str]
 Relieve = Callable[["Constraint", float], Iterable[Relief]]
 """The reliefs that keep a constraint within its limit up to a factor."""
 Unlimited = Callable[[FleetSpec], FleetSpec]
+AxisGrowth = Literal["demand", "both", "none"]
+"""What grows along an axis: a layer's demand, its capacity alike, or neither."""
 
 
 def _silent(_: float) -> str:
@@ -52,6 +55,8 @@ class Constraint:
     """The missing input; empty if the constraint can be evaluated."""
     symptom: Symptom = _silent
     relieve: Relieve = _no_relief
+    bounds: tuple[Utilisation, Utilisation] | None = None
+    """The highest and the lowest plausible utilisation, if not a spread around the likeliest."""
     unlimited: Unlimited | None = None
     """The simulated fleet without a limit on this resource; None if it is not simulated."""
     factor_spread: float = 0.0
@@ -99,6 +104,10 @@ class Layer:
     cause_rank: int
     """Of constraints that break at the same factor the lowest rank comes first: causes first."""
     grows_with: tuple[Quantity, ...]
+    grows_by: str = ""
+    """What of its demand grows with them, to follow "grows"; empty if nothing does."""
+    capacity_grows_with: tuple[Quantity, ...] = ()
+    """What its capacity grows with: along an axis with both, the layer is as full as before."""
     missing_reported_with: tuple[Quantity, ...] = ()
     """Quantities it does not grow with, but for which missing inputs are still reported."""
     needs: str
@@ -119,6 +128,13 @@ class Layer:
     def grows(self, axis: Axis) -> bool:
         """Return whether demand on this layer grows along an axis."""
         return any(grows_along(axis, quantity) for quantity in self.grows_with)
+
+    def growth(self, axis: Axis) -> AxisGrowth:
+        """Return what an axis does to this layer: demand, demand and capacity, or nothing."""
+        if not self.grows(axis):
+            return "none"
+        alike = any(grows_along(axis, quantity) for quantity in self.capacity_grows_with)
+        return "both" if alike else "demand"
 
     def reports_missing(self, axis: Axis) -> bool:
         """Return whether missing inputs are reported along an axis."""
@@ -217,7 +233,7 @@ def break_of(constraint: Constraint, most: float) -> Break:
     """Return where a constraint breaks, with the range that its evidence leaves."""
     if constraint.needs:
         return Break(None, None, None, "unknown")
-    found = arithmetic.break_of(constraint.utilisation, constraint.spread, most)
+    found = arithmetic.break_of(constraint.utilisation, constraint.spread, most, constraint.bounds)
     return arithmetic.widened(found, constraint.factor_spread, most)
 
 

@@ -42,7 +42,7 @@ def rank(constraints: Sequence[Constraint], most: float) -> list[Evaluated]:
 
 
 def _place(one: Evaluated) -> tuple[int, float, int, str]:
-    order = ("breaks", "free", "unknown").index(one.broken.status)
+    order = ("breaks", "free", "constant", "unknown").index(one.broken.status)
     return order, one.broken.k or 0.0, one.constraint.cause_rank, one.constraint.key
 
 

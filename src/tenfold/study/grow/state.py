@@ -17,8 +17,10 @@ from tenfold.model.fleet.spec import FleetSpec
 from tenfold.model.growth.growth import GrowSpec
 from tenfold.model.policy.policy import Policy
 from tenfold.physics.layout import Layout, lay_out
+from tenfold.physics.nodes import nodes_of
 from tenfold.study.ceiling.design import CeilingQuestion, Design, design_of
 from tenfold.study.grow.inputs import GrowInputs
+from tenfold.study.sim.nodes_down import NodesDown
 
 ConstraintKey = NewType("ConstraintKey", str)
 """Identifies one constraint: its layer and its resource."""
@@ -62,6 +64,8 @@ class State(Struct, frozen=True, kw_only=True, dict=True):
     """Capacities multiplied by reliefs that have no field in the fleet, by constraint."""
     expected: "ExpectedDesign"
     """The planner's design for the expected model; shared by all states."""
+    nodes_down: NodesDown
+    """Nodes of today's fleet that are down at once; shared by all states."""
 
     def capacity_scale(self, key: ConstraintKey) -> float:
         """Return the capacity as a multiple of the original one."""
@@ -97,6 +101,9 @@ def state_of(inputs: GrowInputs, failures: str | None = None) -> State:
         policy=inputs.policy,
         grow=inputs.grow,
         expected=ExpectedDesign(inputs.fleet, failures),
+        nodes_down=NodesDown(
+            lambda: list(nodes_of(inputs.fleet.spec, inputs.fleet.layout)), inputs.failures
+        ),
     )
 
 

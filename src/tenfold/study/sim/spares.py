@@ -1,7 +1,6 @@
 """How many nodes are down at once, and how many spares keep a fleet whole.
 
-A fleet is drawn many times. Each draw runs for two years before it is looked at: repairs
-have a long tail, and a fleet that starts whole flatters its first months.
+`nodes_down.py` draws the faults; here they are counted by pool and by size of job.
 """
 
 from collections.abc import Sequence
@@ -10,15 +9,15 @@ from math import ceil, exp, sqrt
 import numpy as np
 from msgspec import Struct
 
-from tenfold.compose.failures import FailureSource, faults_of
+from tenfold.compose.failures import FailureSource
 from tenfold.model.fault import Fault, FaultTrace
 from tenfold.model.fleet.node import Node
-from tenfold.model.units import DAY, SECOND, Millis
+from tenfold.model.units import DAY, Millis
 from tenfold.physics.arrays import Floats
 from tenfold.physics.operations.faults import poisson_quantile, spares_for
 from tenfold.sim.measure.down_time import mean_count, quantile, sum_tables, time_by_count
+from tenfold.study.sim.nodes_down import SparesRequest, draws_of
 
-WARM_UP_DAYS = 730
 SHARES = (0.5, 0.9, 0.99)
 
 
@@ -78,15 +77,6 @@ class SparesReport(Struct, frozen=True, kw_only=True):
     time_share_by_down: tuple[float, ...]
     assumed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-
-
-class SparesRequest(Struct, frozen=True, kw_only=True):
-    """What is asked: how long, how often drawn, from which seed, and GPUs to hold up."""
-
-    days: float | None = None
-    seeds: int = 20
-    seed: int = 0
-    keep_gpus: int | None = None
 
 
 class _Tally:
@@ -171,17 +161,11 @@ def size_spares(
 def _sample_faults(
     nodes: Sequence[Node], source: FailureSource, question: SparesRequest
 ) -> tuple[_Tally, float]:
-    tally = _Tally(nodes)
-    if isinstance(source, FaultTrace):
-        days = question.days or max(source.span_s * SECOND / DAY, 1 / 24)
-        warm_ms, seeds = 0, 1
-    else:
-        days, warm_ms, seeds = question.days or 365.0, WARM_UP_DAYS * DAY, question.seeds
-    to_ms = Millis(warm_ms + round(days * DAY))
-    for number in range(seeds):
-        faults, notes = faults_of(source, nodes, to_ms, question.seed + number)
-        tally.add(list(faults), Millis(warm_ms), to_ms)
-        tally.notes = notes
+    tally, days = _Tally(nodes), 0.0
+    for draw in draws_of(nodes, source, question):
+        tally.add(draw.faults, draw.from_ms, draw.to_ms)
+        tally.notes = list(draw.notes)
+        days = (draw.to_ms - draw.from_ms) / DAY
     return tally, days
 
 

@@ -15,7 +15,8 @@ from tenfold.model.fleet.node import Node
 from tenfold.model.ids import NodeId, PoolId, SiteId
 from tenfold.model.units import DAY, Millis
 from tenfold.sim.faults.replay import replay_faults
-from tenfold.study.sim.spares import SparesRequest, size_spares
+from tenfold.study.sim.nodes_down import SparesRequest
+from tenfold.study.sim.spares import size_spares
 
 ROOT = Path(__file__).parents[4]
 TRACE = ROOT.parent / "shared" / "data" / "failures" / "infinitehbd_raw.json"

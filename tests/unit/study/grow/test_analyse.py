@@ -10,15 +10,30 @@ from msgspec.structs import replace
 import growth_builders as made
 from tenfold.cli.grow.bill import order_day
 from tenfold.cli.grow.json import Required, document
+from tenfold.cli.grow.render import show_grow
+from tenfold.compose.fleet import OpenFleet
 from tenfold.model.errors import InputError
-from tenfold.model.growth.growth import Dataset, Facility, GrowSpec, GrowthLimits, LeadTime, Pace
+from tenfold.model.growth.growth import (
+    Axis,
+    Dataset,
+    Facility,
+    GrowSpec,
+    GrowthLimits,
+    LeadTime,
+    Operations,
+    Pace,
+)
 from tenfold.model.job.job import Job
 from tenfold.model.job.traffic import Traffic, WorkProfile
 from tenfold.model.units import SECOND, Bytes, Millis
+from tenfold.physics.layout import lay_out
 from tenfold.study.grow.analyse import analyse, order_by
 from tenfold.study.grow.answer import GrowAnswer, Row
+from tenfold.study.grow.constraint_set import computed_constraints
 from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.question import GrowQuestion
+from tenfold.study.grow.racks import racks_at
+from tenfold.study.grow.state import state_of
 from tenfold.testing.builders import job
 
 NODES = GrowQuestion(axis="nodes")
@@ -37,12 +52,66 @@ def unknown(answer: GrowAnswer) -> dict[str, str]:
     return {one.layer: one.needs for one in answer.unknown if one.needs}
 
 
-def test_the_ladder_names_racks_first_then_the_site_then_both_again():
-    answer = analyse(made.given(made.fleet()), GrowQuestion(axis="nodes", to=(2.0, 4.0)))
+def test_nodes_bring_racks_so_the_floor_ends_before_a_rack_gets_fuller():
+    grow = GrowSpec(facility=Facility(floor_racks=16))
+    answer = analyse(made.given(made.fleet(), grow), GrowQuestion(axis="nodes", to=(2.0, 4.0)))
     assert answer.first == answer.rows[0]
-    assert rungs(answer)[:2] == [("rack-power", 1.125, 2.5), ("site-power", 2.5, None)]
+    assert rungs(answer) == [("floor", 2.0, 2.5), ("site-power", 2.5, None)]
     assert answer.ok_up_to is None
-    assert answer.sentence == ("first to break: Rack power, racks of hall at 45 kW, at 1.12x nodes")
+    assert answer.sentence == "first to break: Floor space for racks, at 2.00x nodes"
+
+
+@pytest.mark.parametrize("axis", ["nodes", "all"])
+def test_stating_nodes_per_rack_does_not_change_the_headline(axis: Axis):
+    """Racks are nearly full today, and stay as full."""
+    stated, derived = (
+        analyse(made.given(made.fleet(defaulted=defaulted), GrowSpec()), GrowQuestion(axis=axis))
+        for defaulted in ((), ("nodes_per_rack",))
+    )
+    assert stated.sentence == derived.sentence
+    assert layer(stated, "rack-power").status == "constant"
+
+
+def test_racks_that_are_over_today_are_said_to_be_over_whatever_grows():
+    answer = analyse(made.given(made.fleet(rack_kw=35.0)), NODES)
+    assert answer.sentence == (
+        "already over its limit: Rack power (racks of hall at 35 kW); "
+        "first to break: Site power, site hall, at 2.50x nodes"
+    )
+    assert any("40.0 of 35 kW in the fullest of 8 racks" in one for one in answer.assumptions)
+
+
+def test_a_rack_that_is_not_full_yet_fills_up_before_another_comes():
+    """Three nodes of 10 kW draw 30 of 35 kW; the fourth goes into the same rack."""
+    answer = analyse(made.given(made.fleet(nodes=3, rack_kw=35.0)), NODES)
+    assert layer(answer, "rack-power").k == pytest.approx(3.5 / 3, rel=1e-5)
+    assert answer.rows[0].relief is not None
+    assert answer.rows[0].layer == "rack-power"
+    inputs = made.given(made.fleet(nodes=3, rack_kw=35.0))
+    state = state_of(inputs)
+    [rack] = [one for one in computed_constraints(state, "nodes") if one.layer == "rack-power"]
+    fewer = next(one for one in rack.reliefs(4.0) if one.code == "more-racks")
+    assert fewer.sentence == "put at most 3 nodes of train in a rack"
+    then = fewer.apply(state)
+    [after] = [one for one in computed_constraints(then, "nodes") if one.layer == "rack-power"]
+    assert after.utilisation(4.0) <= 1
+    assert racks_at(then, "nodes")(4.0) == 4
+    assert racks_at(state, "nodes")(4.0) == 3
+
+
+def test_spares_draw_power_and_stand_in_racks():
+    """Four spares of 10 kW take 50 kW of the feed, and a rack."""
+    grow = GrowSpec(facility=Facility(floor_racks=20), operations=Operations(spares=4))
+    answer = analyse(made.given(made.fleet(), grow), NODES)
+    assert layer(answer, "site-power").k == pytest.approx((1_000 - 50) / 400)
+    assert layer(answer, "floor").k == pytest.approx(19 / 8)
+
+
+def test_the_last_rack_is_filled_before_another_is_needed():
+    """Ten nodes stand in three racks of four; six racks hold 24."""
+    grow = GrowSpec(facility=Facility(floor_racks=6))
+    answer = analyse(made.given(made.fleet(nodes=10), grow), NODES)
+    assert layer(answer, "floor").k == pytest.approx(2.4)
 
 
 def test_every_layer_of_the_building_breaks_where_the_figures_say():
@@ -50,7 +119,7 @@ def test_every_layer_of_the_building_breaks_where_the_figures_say():
     answer = analyse(made.given(made.fleet(), grow), NODES)
     assert layer(answer, "site-power").k == pytest.approx(2.5)
     assert layer(answer, "power-budget").k == pytest.approx(1.5)
-    assert layer(answer, "rack-power").k == pytest.approx(1.125)
+    assert layer(answer, "rack-power").status == "constant"
     assert layer(answer, "switch-ports").k == pytest.approx(32.0)
     assert layer(answer, "floor").k == pytest.approx(2.5)
     assert layer(answer, "floor").symptom == "rack positions: 20 of 20 used"
@@ -59,7 +128,29 @@ def test_every_layer_of_the_building_breaks_where_the_figures_say():
 def test_a_rack_limit_that_cooling_has_is_called_cooling():
     usual = max(one.rack_kw_max for one in made.catalogue().cooling)
     answer = analyse(made.given(made.fleet(rack_kw=usual)), NODES)
-    assert layer(answer, "cooling").k == pytest.approx(usual / 40)
+    assert layer(answer, "cooling").symptom.endswith(
+        f"40.0 of {usual:g} kW in the fullest of 8 racks"
+    )
+    assert all(row.layer != "rack-power" for row in answer.layers)
+
+
+@pytest.mark.parametrize("axis", ["jobs", "nodes"])
+def test_uplinks_that_slow_jobs_today_are_named_and_not_the_contention_they_cause(axis: Axis):
+    opened = made.fleet()
+    fabric = replace(opened.spec.fabrics[0], oversubscription=8.0, nodes_per_leaf=4)
+    spec = replace(opened.spec, fabrics=(fabric,))
+    traffic = Traffic(network_bytes_per_s_per_gpu=30e9, network_share=0.5)
+    jobs = [replace(job(n, 64, at_s=n * 7_200, runs_s=3_600), profile="net") for n in range(60)]
+    inputs = replace(
+        made.given(OpenFleet(spec=spec, layout=lay_out(spec), catalogue=opened.catalogue)),
+        jobs=jobs,
+        starts_ms={one.id: one.submitted_ms for one in jobs},
+        profiles={"net": WorkProfile(traffic=traffic)},
+    )
+    question = GrowQuestion(axis=axis, to=(2.0,), seeds=2, count_assumed=True)
+    answer = analyse(inputs, question)
+    assert answer.sentence.startswith("already over its limit: Uplink bandwidth (leaves of net); ")
+    assert layer(answer, "contention").status != "breaks"
 
 
 def test_free_ports_that_are_stated_count_instead_of_the_fabric():
@@ -84,10 +175,15 @@ def test_a_layer_without_its_figure_is_unknown_and_not_ranked():
     assert answer.sentence == "none of the limits checked is reached at up to 10x nodes"
 
 
-def test_layers_that_do_not_grow_along_the_axis_are_free_and_never_unknown():
-    answer = analyse(made.given(made.fleet(power_kw=None)), GrowQuestion(axis="traffic"))
+def test_layers_that_an_axis_does_not_change_say_so_and_are_never_unknown(
+    capsys: pytest.CaptureFixture[str],
+):
+    question = GrowQuestion(axis="traffic")
+    answer = analyse(made.given(made.fleet(power_kw=None)), question)
     assert list(unknown(answer)) == ["serving"]
-    assert {row.status for row in answer.layers} == {"free"}
+    assert {row.status for row in answer.layers} == {"constant"}
+    show_grow(answer, question)
+    assert "not changed by this axis: Switch ports, Rack power\n" in capsys.readouterr().out
 
 
 def test_a_layer_that_binds_already_is_first_and_says_so():
@@ -205,10 +301,10 @@ def test_an_assumed_layer_is_first_only_when_it_is_counted():
 
 
 def test_an_order_is_due_its_lead_time_before_the_factor_is_reached():
-    lead = (LeadTime(thing="rack-power", weeks_p50=8, weeks_p90=20),)
+    lead = (LeadTime(thing="site-power", weeks_p50=8, weeks_p90=20),)
     pace = Pace(today="2026-01-01", doubles_in_months=12)
     question = GrowQuestion(axis="nodes", to=(2.0,))
-    fleet = made.fleet(rack_kw=56)
+    fleet = made.fleet(power_kw=560.0)
     paceless = analyse(made.given(fleet, GrowSpec(lead_times=lead)), question)
     paced = analyse(made.given(fleet, GrowSpec(lead_times=lead, pace=pace)), question)
     assert paceless.rows[0].order_by == "20 weeks before 1.4x"
@@ -217,11 +313,11 @@ def test_an_order_is_due_its_lead_time_before_the_factor_is_reached():
 
 
 def test_a_day_to_order_by_that_has_gone_is_marked():
-    lead = (LeadTime(thing="rack-power", weeks_p50=8, weeks_p90=52),)
+    lead = (LeadTime(thing="site-power", weeks_p50=8, weeks_p90=52),)
     pace = Pace(today="2026-01-01", doubles_in_months=12)
     spec = GrowSpec(lead_times=lead, pace=pace)
     question = GrowQuestion(axis="nodes", to=(2.0,))
-    [row, *_] = analyse(made.given(made.fleet(rack_kw=56), spec), question).rows
+    [row, *_] = analyse(made.given(made.fleet(power_kw=560.0), spec), question).rows
     assert row.late
     assert order_day(row) == f"{row.order_by} (past)"
 

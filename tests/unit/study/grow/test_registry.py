@@ -51,6 +51,7 @@ class Licences(ComputedLayer):
     breaks = "there are more nodes than licences"
     cause_rank = 58
     grows_with = ("nodes",)
+    grows_by = "nodes"
     needs = "how many licences are held"
     fixed_by = "licences"
     assumes = "every node wants a licence"
@@ -205,6 +206,7 @@ def test_a_layer_states_all_that_is_shown_of_it(layer: Layer):
         assert said
         assert not said.endswith(".")
     assert set(layer.grows_with) <= set(get_args(Quantity))
+    assert bool(layer.grows_by) is bool(layer.grows_with)
     assert set(layer.lead_times) <= set(get_args(OrderItem))
 
 

@@ -55,6 +55,8 @@ def reliefs(
     assert constraint.utilisation(TARGET) > 1
     found: dict[str, tuple[Relief, State]] = {}
     for relief in constraint.reliefs(TARGET):
+        if relief.code == "spares-today":
+            continue
         then = relief.apply(state)
         after = [one for one in computed_constraints(then, axis) if one.layer == layer]
         ours = [one for one in after if one.key == constraint.key] or after
@@ -294,7 +296,7 @@ def test_a_link_between_sites_is_made_wider():
         jobs=[replace(one, profile="net") for one in work(40, 3_600, gpus=128, runs_s=3_600)],
         profiles={"net": WorkProfile(traffic=traffic)},
     )
-    relief, then = reliefs(inputs, "data", "site-links")["link"]
+    relief, then = reliefs(inputs, "nodes", "site-links")["link"]
     assert then.spec.links[0].bandwidth > link.bandwidth
     assert relief.sentence.endswith("(up from 2.0 GB/s)")
 

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tenfold.model.growth.growth import Axis, GrowthLimits, grows_along
+from tenfold.model.growth.growth import GrowthLimits
 from tenfold.physics.growth.breaking import ASSUMED, STATED, Evidence, breaking_factor
 from tenfold.study.grow.calibrate import ERROR_MOST, NONE, Calibration, Tolerances
 from tenfold.study.grow.layer import Constraint, Layer, Relieve
@@ -44,7 +44,7 @@ class SimulatedLayer(Layer, ABC):
     """A layer that is evaluated by simulating the history at several factors."""
 
     resource: str
-    grows_with = ("jobs", "job-size", "data")
+    grows_with = ("jobs", "job-size")
     needs = NO_WORK
     assumes = "simulated, not calibrated against your history"
     resampled: bool = False
@@ -74,7 +74,7 @@ class SimulatedLayer(Layer, ABC):
         calibration: Calibration = NONE,
     ) -> list[Constraint]:
         """Return its constraints along the axis of the runs, up to a factor."""
-        if not _moves_runs(state, runs.axis):
+        if not self.grows(runs.axis):
             return []
         if not state.inputs.jobs:
             return [self.unknown(self.resource)] if self.reports_missing_work else []
@@ -143,13 +143,6 @@ class SimulatedLayer(Layer, ABC):
             read = reading.utilisation
             runs.spreads[key] = factor_spread(runs, state, read, k, simulated=simulated)
         return runs.spreads[key]
-
-
-def _moves_runs(state: State, axis: Axis) -> bool:
-    """Return whether anything in a run grows along an axis."""
-    if grows_along(axis, "data") and state.inputs.profiles:
-        return True
-    return grows_along(axis, "jobs") or grows_along(axis, "job-size")
 
 
 def lost_to(cause: str, most: float) -> Read:

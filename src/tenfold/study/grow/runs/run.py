@@ -224,22 +224,10 @@ def _faults(task: GrowTask, nodes: Sequence[Node], until_ms: Millis) -> Iterable
 
 
 def _contention(task: GrowTask, layout: Layout) -> ContentionModel | None:
-    """Return what jobs share; along `data` every job reads and writes more."""
+    """Return what jobs share; a job reads and writes the same along every axis."""
     if not task.profiles:
         return None
-    more = grown_by(task.axis, "data", task.factor)
-    profiles = {name: _heavier(one, more) for name, one in task.profiles.items()}
-    return ContentionModel(ContentionSolver(shared_layers(layout)), profiles)
-
-
-def _heavier(profile: WorkProfile, factor: float) -> WorkProfile:
-    traffic = profile.traffic
-    heavier = replace(
-        traffic,
-        read_bytes_per_s_per_gpu=traffic.read_bytes_per_s_per_gpu * factor,
-        checkpoint_bytes=Bytes(round(traffic.checkpoint_bytes * factor)),
-    )
-    return replace(profile, traffic=heavier)
+    return ContentionModel(ContentionSolver(shared_layers(layout)), task.profiles)
 
 
 def _ends(

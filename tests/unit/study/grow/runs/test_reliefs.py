@@ -103,7 +103,7 @@ def test_shelves_and_uplinks_are_tried_on_jobs_that_slow_each_other_down():
         jobs=hourly(120, 32, 4.0, profile="reads"),
         profiles={"reads": WorkProfile(traffic=traffic)},
     )
-    found = relieved(inputs, "data", "contention")
+    found = relieved(inputs, "jobs", "contention")
     assert sorted(found) == ["shelves", "uplinks"]
     assert further(found["shelves"])
     assert not further(found["uplinks"])

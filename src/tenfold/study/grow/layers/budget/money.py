@@ -30,6 +30,7 @@ class Money(ComputedLayer):
     breaks = "the monthly cost of the fleet exceeds `usd_per_month_most`"
     cause_rank = 90
     grows_with = ("nodes",)
+    grows_by = "cost of the nodes and their energy; that of storage stays"
     needs = "`usd_per_month_most` under `[limits]` in the grow file"
     fixed_by = "a larger budget"
     always_listed = True

@@ -1,4 +1,4 @@
-"""Power: what nodes and tiers draw, cooling included, against the feed of a site and a budget.
+"""Power: what nodes, spares and tiers draw with cooling, against the feed of a site and a budget.
 
 Added nodes are counted at full power: nodes that idle today will be busy when the fleet is full.
 """
@@ -11,6 +11,7 @@ from tenfold.model.fleet.spec import Pool, Site
 from tenfold.model.growth.growth import Axis, grown_by
 from tenfold.physics.growth.breaking import DEFAULTED, STATED, Evidence
 from tenfold.study.grow.layer import ComputedLayer, Constraint
+from tenfold.study.grow.racks import spares_in
 from tenfold.study.grow.relief import Relief, lead_weeks, round_up_to, with_relief
 from tenfold.study.grow.state import State
 
@@ -24,6 +25,7 @@ class SitePower(ComputedLayer):
     breaks = "nodes, storage and cooling of a site draw more than its `power_kw`"
     cause_rank = 20
     grows_with = ("nodes",)
+    grows_by = "power of the nodes; that of spares and storage stays"
     needs = "`power_kw` for every site"
     fixed_by = "a larger power feed"
     lead_times = ("site-power",)
@@ -74,6 +76,7 @@ class PowerBudget(ComputedLayer):
     breaks = "all sites together draw more than `kw_most`"
     cause_rank = 21
     grows_with = ("nodes",)
+    grows_by = "power of the nodes; that of spares and storage stays"
     needs = "`kw_most` under `[limits]` in the grow file; without it there is no limit"
     fixed_by = "a higher total limit"
 
@@ -109,12 +112,17 @@ class PowerBudget(ComputedLayer):
 
 
 def site_kw(state: State, site: Site, factor: float) -> float:
-    """Return the power draw of a site at a multiple of its nodes, with cooling and storage."""
+    """Return the power draw of a site at a multiple of its nodes.
+
+    Spares, storage and cooling are included; spares stay as many as there are.
+    """
     nodes_w = sum(
-        pool.nodes * pool.power_w_per_node for pool in state.spec.pools if pool.site == site.id
+        (pool.nodes * factor + spares_in(state, pool)) * pool.power_w_per_node
+        for pool in state.spec.pools
+        if pool.site == site.id
     )
     tiers_w = sum(tier.power_w for tier in state.spec.tiers if tier.site == site.id)
-    return (nodes_w * factor + tiers_w) * site.pue / 1000
+    return (nodes_w + tiers_w) * site.pue / 1000
 
 
 def node_evidence(pools: Sequence[Pool]) -> Evidence:

@@ -1,39 +1,38 @@
-"""Rack power and cooling: what nodes draw against the limit of their racks.
+"""Rack power and cooling: what the fullest rack draws against the limit of its kind.
 
 If a rack limit equals that of a cooling class, cooling is the limit; otherwise it is rack power. So
-one constraint serves two layers, each with the racks whose limit is of its kind.
+one constraint serves two layers, each with the racks whose limit is of its kind. New nodes bring
+racks, so a rack breaks if it is over its limit today, or once a first, partly filled one is full.
 """
 
 from collections.abc import Iterable
-from math import ceil
-from typing import NamedTuple
+from math import floor
 
-import numpy as np
 from msgspec.structs import replace
 
 from tenfold.model.fleet.spec import FleetSpec, Site
-from tenfold.model.growth.growth import Axis, grown_by
+from tenfold.model.growth.growth import Axis
 from tenfold.physics.growth.breaking import DEFAULTED, STATED, weakest
 from tenfold.report.figures import count
 from tenfold.study.grow.layer import ComputedLayer, Constraint
 from tenfold.study.grow.layers.building.power import node_evidence
+from tenfold.study.grow.racks import (
+    PoolRacks,
+    RackClass,
+    fullest_rack_kw,
+    rack_classes,
+    racks_stated,
+)
 from tenfold.study.grow.relief import NEARLY, Relief, lead_weeks, round_up_to, with_relief
-from tenfold.study.grow.state import State, scale_capacity
-
-
-class RackClass(NamedTuple):
-    """Racks of a site with the same limit, and what each draws today."""
-
-    site: Site
-    limit_kw: float
-    drawn_kw: tuple[float, ...]
+from tenfold.study.grow.state import State
 
 
 class Racks(ComputedLayer):
-    """Power draw of racks if all nodes went into the existing racks."""
+    """Power draw of the fullest rack of each site and limit."""
 
     cause_rank = 22
     grows_with = ("nodes",)
+    grows_by = "nodes of a first rack until it is full; further nodes bring racks"
     needs = "`[[rack]]` entries, or `nodes_per_rack` for pools"
     lead_times = ("rack-power", "rack")
     cooled: bool
@@ -47,28 +46,24 @@ class Racks(ComputedLayer):
                 yield self._class(state, axis, racks)
 
     def _class(self, state: State, axis: Axis, racks: RackClass) -> Constraint:
-        site, limit, kw = racks
-        resource = _resource(site, limit)
-        total, there = sum(kw), round(len(kw) * state.capacity_scale(self.key(resource)))
-
-        def drawn(factor: float) -> float:
-            return total * grown_by(axis, "nodes", factor)
+        site, limit = racks.site, racks.limit_kw
+        drawn = fullest_rack_kw(state, axis, racks)
 
         def symptom(factor: float) -> str:
             what = "rack cooling" if self.cooled else "rack power"
-            each = drawn(factor) / there
-            return f"{what} in {site.id}: {each:,.1f} of {limit:g} kW, {count(there, 'rack')}"
+            fullest = "" if racks.racks == 1 else f" in the fullest of {count(racks.racks, 'rack')}"
+            return f"{what} in {site.id}: {drawn(factor):,.1f} of {limit:g} kW{fullest}"
 
         def relieve(multiple: float) -> list[Relief]:
-            return [*self._denser(state, racks, multiple), self._more(state, racks, multiple)]
+            return [*self._denser(state, racks, multiple), *_fewer_per_rack(state, racks)]
 
         pools = [pool for pool in state.spec.pools if pool.site == site.id]
         evidence = weakest(node_evidence(pools), DEFAULTED if self.cooled else STATED)
-        return self.constraint(resource, drawn, limit * there, evidence, symptom, relieve)
+        return self.constraint(_resource(site, limit), drawn, limit, evidence, symptom, relieve)
 
     def _denser(self, state: State, racks: RackClass, multiple: float) -> Iterable[Relief]:
         """Yield a higher rack limit, as far as a cooling class supports it."""
-        site, limit, _ = racks
+        site, limit = racks.site, racks.limit_kw
         classes = sorted(state.inputs.fleet.catalogue.cooling, key=lambda one: one.rack_kw_max)
         required = limit * multiple * NEARLY
         carrier = next((one for one in classes if one.rack_kw_max >= required), None)
@@ -77,27 +72,41 @@ class Racks(ComputedLayer):
         new = carrier.rack_kw_max if self.cooled else float(round_up_to(limit * multiple, 1))
 
         def apply(now: State) -> State:
-            # Racks that an earlier relief added are still there under the new limit.
-            wide = now.capacity_scale(self.key(_resource(site, limit)))
-            spec = _with_rack_limit(now.spec, site.id, limit, new)
-            return scale_capacity(
-                with_relief(now, "rack-power", spec), self.key(_resource(site, new)), wide
-            )
+            return with_relief(now, "rack-power", _with_rack_limit(now.spec, site.id, limit, new))
 
         raised = f"raise the rack limit at {site.id} to {new:g} kW"
         text = f"{raised} with {carrier.name} cooling (up from {limit:g})"
         yield Relief("rack-power", text, None, lead_weeks(state, "rack-power"), apply)
 
-    def _more(self, state: State, racks: RackClass, multiple: float) -> Relief:
-        key = self.key(_resource(racks.site, racks.limit_kw))
-        there = len(racks.drawn_kw) * state.capacity_scale(key)
-        more = max(1, ceil(there * (multiple - 1) * NEARLY))
 
-        def apply(now: State) -> State:
-            return scale_capacity(with_relief(now, "more-racks"), key, 1 + more / there)
+def _fewer_per_rack(state: State, racks: RackClass) -> Iterable[Relief]:
+    """Yield fewer nodes per rack; the racks that this takes stand on the floor like others."""
+    usable = racks.limit_kw * (1 - state.grow.limits.headroom_least)
+    fewer = {
+        one.pool.id: floor(usable * 1_000 / one.pool.power_w_per_node / NEARLY)
+        for one in racks.filling
+        if _full_kw(one) > usable
+    }
+    stated = racks.drawn_kw > max((_full_kw(one) for one in racks.filling), default=0.0) / NEARLY
+    if stated or not fewer or not all(fewer.values()):
+        # Racks that the file lists are not rearranged, and no node fits in less than a node.
+        return
 
-        text = f"spread the nodes over {count(more, 'more rack')} (in addition to {there:,.0f})"
-        return Relief("more-racks", text, None, lead_weeks(state, "rack"), apply)
+    def apply(now: State) -> State:
+        pools = tuple(
+            replace(pool, nodes_per_rack=fewer.get(pool.id, pool.nodes_per_rack))
+            for pool in now.spec.pools
+        )
+        return with_relief(now, "more-racks", replace(now.spec, pools=pools))
+
+    text = "; ".join(
+        f"put at most {count(most, 'node')} of {pool} in a rack" for pool, most in fewer.items()
+    )
+    yield Relief("more-racks", text, None, lead_weeks(state, "rack"), apply)
+
+
+def _full_kw(one: PoolRacks) -> float:
+    return one.per_rack * one.pool.power_w_per_node / 1_000
 
 
 class RackPower(Racks):
@@ -114,7 +123,7 @@ class RackPower(Racks):
         Racks that the file does not describe are derived from their power limit: a factor computed
         from that would only return the default.
         """
-        if racks_unknown(state):
+        if not racks_stated(state):
             return [self.unknown("racks")]
         return super().constraints(state, axis)
 
@@ -126,29 +135,6 @@ class Cooling(Racks):
     breaks = "the nodes of a rack draw more than its cooling class can remove"
     fixed_by = "a denser cooling class, or more racks"
     cooled = True
-
-
-def racks_unknown(state: State) -> bool:
-    """Return whether the file states neither racks nor nodes per rack."""
-    spec = state.spec
-    return not spec.racks and any("nodes_per_rack" in pool.defaulted for pool in spec.pools)
-
-
-def rack_classes(state: State) -> list[RackClass]:
-    """Return the racks with power draw, by site and limit; none if racks are unknown."""
-    if racks_unknown(state):
-        return []
-    spec, layout = state.spec, state.layout
-    kw = layout.per_node([pool.power_w_per_node / 1000 for pool in spec.pools])
-    drawn = np.bincount(layout.rack_of, weights=kw, minlength=len(layout.racks))
-    classes: dict[tuple[int, float], list[float]] = {}
-    for place, rack in enumerate(layout.racks):
-        if drawn[place] > 0:
-            key = (rack.site, rack.power_kw_limit)
-            classes.setdefault(key, []).append(float(drawn[place]))
-    return [
-        RackClass(spec.sites[site], limit, tuple(each)) for (site, limit), each in classes.items()
-    ]
 
 
 def _resource(site: Site, limit: float) -> str:

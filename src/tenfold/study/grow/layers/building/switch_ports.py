@@ -26,6 +26,7 @@ class SwitchPorts(ComputedLayer):
     breaks = "nodes need more ports than the switches have"
     cause_rank = 10
     grows_with = ("nodes",)
+    grows_by = "ports of the nodes"
     needs = "a `[[fabric]]` that connects the nodes"
     fixed_by = "more switches, or another switch tier"
     assumes = "fabrics not in the fleet file have typical switches"

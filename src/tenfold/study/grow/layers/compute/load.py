@@ -30,6 +30,8 @@ class Compute(ComputedLayer):
     breaks = "jobs request more GPU time than the fleet has, in all or of one accelerator type"
     cause_rank = 78
     grows_with = ("jobs", "job-size")
+    grows_by = "GPU time of the jobs"
+    capacity_grows_with = ("nodes",)
     needs = "`--jobs` or `--mix`"
     fixed_by = "more nodes"
     assumes = "the workload comes from a mix"

@@ -55,6 +55,8 @@ class Serving(ComputedLayer):
     breaks = "services need more GPUs than their pool has, or more replicas than `replicas_most`"
     cause_rank = 45
     grows_with = ("traffic",)
+    grows_by = "requests; `replicas_most` stays"
+    capacity_grows_with = ("nodes",)
     needs = "`[[service]]` in the grow file"
     fixed_by = "more nodes in the pool, or a higher replica limit"
     always_listed = True

@@ -35,6 +35,7 @@ class StepEfficiency(ComputedLayer):
     breaks = "a GPU in a larger job keeps less than `step_efficiency_least` of its speed"
     cause_rank = 35
     grows_with = ("job-size",)
+    grows_by = "GPUs of each job"
     needs = "`scaling` in `--profiles`, timed runs with `--calibrate`, or `model` under `[expects]`"
     fixed_by = "no known fix"
     assumes = ASSUMES

@@ -1,11 +1,13 @@
 """Site links: what jobs read and write on tiers of another site against the link bandwidth.
 
-A tier at a site with GPUs is used by those. One at a site without GPUs is used remotely by all
-sites with GPUs, in proportion to their GPUs; that is certain only if there is one such site.
-Dataset copies are not counted, because their frequency is not known.
+Jobs use the tier of their profile from wherever they run: at all sites with GPUs of their type, in
+proportion to those. That is certain only if there is one such site. If the tier's own site has GPUs
+as well, the range goes from all jobs there first to all jobs elsewhere first. Dataset copies are
+not counted, because their frequency is not known.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace as with_fields
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -14,11 +16,12 @@ from msgspec.structs import replace
 from tenfold.model.fleet.spec import SiteLink, Tier
 from tenfold.model.growth.growth import Axis, grown_by
 from tenfold.model.ids import SiteId
+from tenfold.model.job.traffic import Traffic
 from tenfold.model.units import SECOND, BytesPerSecond
-from tenfold.physics.growth.breaking import ASSUMED, STATED, Evidence, weakest
+from tenfold.physics.growth.breaking import ASSUMED, STATED, Evidence, Utilisation, weakest
 from tenfold.physics.site_routes import quickest_route
 from tenfold.report.figures import rate_bytes
-from tenfold.study.grow.history import History, history_of, running_growth
+from tenfold.study.grow.history import History, JobKind, history_of, running_growth
 from tenfold.study.grow.layer import ComputedLayer, Constraint
 from tenfold.study.grow.relief import NEARLY, Relief, lead_weeks, with_relief
 from tenfold.study.grow.state import State
@@ -31,12 +34,16 @@ class RemoteTraffic(NamedTuple):
     site: SiteId
     read_bytes_per_s: float
     write_bytes_per_s: float
+    local_share: float
+    """Share of the GPUs that are at the tier's own site."""
 
 
 class LinkLoad(Struct, frozen=True, kw_only=True):
     """Traffic on one link today, each way, and how well it is known."""
 
     towards: tuple[float, float] = (0.0, 0.0)
+    local_share: float = 0.0
+    """Share of the GPUs whose jobs would not use the link."""
     evidence: Evidence = STATED
 
     @property
@@ -52,10 +59,11 @@ class SiteLinks(ComputedLayer):
     title = "Site-to-site links"
     breaks = "jobs read and write more over a link between sites than its `gbps`"
     cause_rank = 25
-    grows_with = ("data", "jobs", "nodes")
+    grows_with = ("jobs", "nodes")
+    grows_by = "GPUs that read and jobs that write, until all GPUs are in use"
     needs = "`--measured` with the layer `site-links`, or `tier` in `--profiles`"
     fixed_by = "a faster link"
-    assumes = "tiers at sites without GPUs are read by all GPUs equally"
+    assumes = "jobs run at all sites in proportion to their GPUs"
 
     def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
         """Return one constraint for each link in known use; else the missing input."""
@@ -75,7 +83,7 @@ class SiteLinks(ComputedLayer):
         running = running_growth(axis, load)
 
         def demand(factor: float) -> float:
-            return use.bytes_per_s * running(factor) * grown_by(axis, "data", factor)
+            return use.bytes_per_s * running(factor)
 
         def symptom(factor: float) -> str:
             return (
@@ -85,7 +93,30 @@ class SiteLinks(ComputedLayer):
         def relieve(multiple: float) -> list[Relief]:
             return [_wider(state, link, multiple)]
 
-        return self.constraint(resource, demand, capacity, use.evidence, symptom, relieve)
+        found = self.constraint(resource, demand, capacity, use.evidence, symptom, relieve)
+        return with_fields(found, bounds=_bounds(found, axis, use, load))
+
+
+def _bounds(
+    found: Constraint, axis: Axis, use: LinkLoad, load: float
+) -> tuple[Utilisation, Utilisation] | None:
+    """Return utilisation if jobs run away from the tier first, and if they run next to it first."""
+    if not use.local_share:
+        return None
+    running, wide, remote = running_growth(axis, load), 1 + found.spread, 1 - use.local_share
+
+    def filled(factor: float) -> float:
+        """Return the share of the GPUs that are in use."""
+        return min(1.0, load * running(factor) / grown_by(axis, "nodes", factor))
+
+    def highest(factor: float) -> float:
+        return found.utilisation(factor) * wide * min(1.0, remote / filled(factor)) / remote
+
+    def lowest(factor: float) -> float:
+        part = max(0.0, 1 - use.local_share / filled(factor))
+        return found.utilisation(factor) / wide * part / remote
+
+    return highest, lowest
 
 
 def _wider(state: State, link: SiteLink, multiple: float) -> Relief:
@@ -104,38 +135,48 @@ def _wider(state: State, link: SiteLink, multiple: float) -> Relief:
 
 
 def _remote_traffic(state: State, history: History) -> list[RemoteTraffic]:
-    """Return the mean traffic of sites with tiers at sites without GPUs."""
-    gpus: dict[SiteId, int] = {}
-    for pool in state.spec.pools:
-        if pool.gpus:
-            gpus[pool.site] = gpus.get(pool.site, 0) + pool.gpus
-    drawn = _drawn(state, history)
-    whole = sum(gpus.values())
-    return [
-        RemoteTraffic(tier, site, reads * held / whole, writes * held / whole)
-        for tier in state.spec.tiers
-        if tier.site not in gpus and tier.id in drawn
-        for reads, writes in [drawn[tier.id]]
-        for site, held in gpus.items()
-    ]
+    """Return the mean traffic of each site with the tiers of other sites.
 
-
-def _drawn(state: State, history: History) -> dict[str, tuple[float, float]]:
-    """Return bytes per second read from each tier and written to it."""
-    drawn: dict[str, tuple[float, float]] = {}
+    Jobs of one kind run at all sites with GPUs of their type, in proportion to those.
+    """
+    tiers = {str(tier.id): tier for tier in state.spec.tiers}
+    found: dict[tuple[str, SiteId], RemoteTraffic] = {}
     for kind, running in history.running.items():
         profile = state.inputs.profiles.get(kind.profile)
-        if profile is None or not profile.traffic.tier:
+        tier = None if profile is None else tiers.get(profile.traffic.tier)
+        if profile is None or tier is None:
             continue
-        traffic = profile.traffic
-        every_s = traffic.checkpoint_every_ms / SECOND
-        saves = traffic.checkpoint_bytes / every_s if every_s else 0.0
-        reads, writes = drawn.get(traffic.tier, (0.0, 0.0))
-        drawn[traffic.tier] = (
-            reads + traffic.read_bytes_per_s_per_gpu * running,
-            writes + saves * running / kind.gpus,
-        )
-    return drawn
+        reads, writes = _drawn(profile.traffic, kind, running)
+        gpus = _gpus_by_site(state, kind)
+        whole = sum(gpus.values())
+        for site, held in gpus.items():
+            if site == tier.site:
+                continue
+            old = found.get((tier.id, site), RemoteTraffic(tier, site, 0.0, 0.0, 0.0))
+            found[tier.id, site] = RemoteTraffic(
+                tier,
+                site,
+                old.read_bytes_per_s + reads * held / whole,
+                old.write_bytes_per_s + writes * held / whole,
+                max(old.local_share, gpus.get(tier.site, 0) / whole),
+            )
+    return list(found.values())
+
+
+def _gpus_by_site(state: State, kind: JobKind) -> dict[SiteId, int]:
+    """Return the GPUs that a kind of jobs may use, by site."""
+    gpus: dict[SiteId, int] = {}
+    for pool in state.spec.pools:
+        if pool.gpus and (not kind.accelerators or pool.accelerator in kind.accelerators):
+            gpus[pool.site] = gpus.get(pool.site, 0) + pool.gpus
+    return gpus
+
+
+def _drawn(traffic: Traffic, kind: JobKind, running: float) -> tuple[float, float]:
+    """Return bytes per second that jobs of a kind read and write."""
+    every_s = traffic.checkpoint_every_ms / SECOND
+    saves = traffic.checkpoint_bytes / every_s if every_s else 0.0
+    return traffic.read_bytes_per_s_per_gpu * running, saves * running / kind.gpus
 
 
 def _link_loads(state: State, remote: Sequence[RemoteTraffic]) -> dict[int, LinkLoad]:
@@ -155,6 +196,7 @@ def _link_loads(state: State, remote: Sequence[RemoteTraffic]) -> dict[int, Link
             flows = (there, back) if forth else (back, there)
             found[place] = LinkLoad(
                 towards=(old.towards[0] + flows[0], old.towards[1] + flows[1]),
+                local_share=max(old.local_share, one.local_share),
                 evidence=weakest(evidence, old.evidence),
             )
     return found

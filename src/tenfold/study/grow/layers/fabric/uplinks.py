@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from tenfold.model.fleet.spec import Fabric
+from tenfold.model.fleet.spec import Fabric, FleetSpec
 from tenfold.model.growth.growth import Axis, grown_by
 from tenfold.physics.growth.breaking import weakest
 from tenfold.report.figures import rate_bytes
-from tenfold.study.grow.layer import ComputedLayer, Constraint
+from tenfold.study.grow.layer import ComputedLayer, Constraint, Unlimited
 from tenfold.study.grow.layers.fabric.leaves import (
     Unit,
     fabric_evidence,
@@ -35,6 +35,8 @@ from tenfold.study.grow.relief import Relief, lead_weeks, round_up_digits, with_
 from tenfold.study.grow.state import State, scale_capacity
 
 LEAVES, PODS = "leaves", "pods"
+BLOCKING_NEVER = 1e-6
+"""Oversubscription of a relaxed fabric: more uplinks than any traffic needs."""
 
 
 class UplinkDemand(NamedTuple):
@@ -55,6 +57,7 @@ class FabricUplinks(ComputedLayer):
     breaks = "traffic out of a leaf or pod slows steps by more than `stall_share_most`"
     cause_rank = 26
     grows_with = ("job-size",)
+    grows_by = "traffic of a gang that leaves its leaf; more gangs bring leaves"
     needs = NO_SENDERS
     fixed_by = "less oversubscription, or more uplinks"
     assumes = ASSUMES
@@ -117,9 +120,11 @@ class FabricUplinks(ComputedLayer):
             return [self._wider(state, fabric, below, multiple)]
 
         evidence = weakest(senders.evidence, fabric_evidence(fabric))
-        return self.constraint(
+        found = self.constraint(
             resource, lambda factor: worst(factor).utilisation, 1.0, evidence, symptom, relieve
         )
+        # Simulated jobs lose time on uplinks, too: without this, contention would be blamed.
+        return found.slowing_jobs(_unlimited(state, fabric))
 
     def _wider(self, state: State, fabric: Fabric, below: str, multiple: float) -> Relief:
         """Lower the oversubscription to 1:1 if that is enough; beyond that add uplinks."""
@@ -139,6 +144,28 @@ class FabricUplinks(ComputedLayer):
         more = f"build {wide:g}x the uplinks for the {below} of {fabric.id}"
         text = "; ".join([*(part.sentence for part in made), more])
         return Relief("uplinks", text, None, lead_weeks(state, "switch"), apply)
+
+
+def _unlimited(state: State, fabric: Fabric) -> Unlimited:
+    """Return a change of the fleet after which no uplink of a fabric slows jobs down."""
+    plan = next(one for one in state.layout.fabrics if one.name == fabric.id)
+
+    def relaxed(spec: FleetSpec) -> FleetSpec:
+        fabrics = tuple(
+            replace(
+                one,
+                nodes_per_leaf=plan.nodes_per_leaf,
+                leaves_per_pod=plan.leaves_per_pod,
+                oversubscription=BLOCKING_NEVER,
+                core_oversubscription=BLOCKING_NEVER,
+            )
+            if one.id == fabric.id
+            else one
+            for one in spec.fabrics
+        )
+        return replace(spec, fabrics=fabrics)
+
+    return relaxed
 
 
 def reduced_oversubscription(

@@ -47,6 +47,7 @@ class Admission(ComputedLayer):
     breaks = "jobs arrive faster than a controller admits them"
     cause_rank = 60
     grows_with = ("jobs",)
+    grows_by = "jobs that arrive"
     needs = "`[[controller]]` in the grow file, or a slurm.conf as `--policy`"
     fixed_by = "controller settings, Tenfold's own scheduler, or more controllers"
     assumes = "jobs arrive as in the workload mix"

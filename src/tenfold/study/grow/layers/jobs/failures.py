@@ -26,6 +26,8 @@ class Failures(SimulatedLayer):
     resource = "gangs"
     breaks = "node failures cost more than `lost_share_most` of the allocated GPU time"
     cause_rank = 40
+    grows_by = "jobs"
+    capacity_grows_with = ("nodes",)
     needs = "`--failures` and `--jobs` or `--mix`"
     fixed_by = "more frequent checkpoints"
 

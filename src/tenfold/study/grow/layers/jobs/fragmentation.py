@@ -16,6 +16,8 @@ class Fragmentation(SimulatedLayer):
     labels = (("nodes", "Fragmentation"),)
     breaks = "more than `stranded_share_most` of the GPUs are idle because no waiting job fits"
     cause_rank = 70
+    grows_by = "jobs"
+    capacity_grows_with = ("nodes",)
     fixed_by = "another policy, or more nodes"
     reports_missing_work = True
 

@@ -22,6 +22,8 @@ class Governance(SimulatedLayer):
     resource = "teams"
     breaks = "fairness between teams falls below `fairness_least`"
     cause_rank = 75
+    grows_by = "jobs"
+    capacity_grows_with = ("nodes",)
     fixed_by = "quotas by weight, with borrowing"
     always_listed = True
 

@@ -50,6 +50,8 @@ class Queue(SimulatedLayer):
         "exceeds `wait_s_p90`"
     )
     cause_rank = 80
+    grows_by = "jobs"
+    capacity_grows_with = ("nodes",)
     fixed_by = "another policy, or more nodes"
     always_listed = True
     shows_slow_jobs = True

@@ -17,6 +17,7 @@ class StorageCapacity(ComputedLayer):
     breaks = "the datasets on a tier need more than its `capacity_tb`"
     cause_rank = 30
     grows_with = ("data",)
+    grows_by = "bytes of each dataset; one with `grows_with` grows along that axis instead"
     needs = "`[[dataset]]` in the grow file: what is stored on which tier"
     fixed_by = "more storage shelves"
     lead_times = ("storage",)

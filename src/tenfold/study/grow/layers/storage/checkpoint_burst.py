@@ -6,7 +6,7 @@ Beyond that bandwidth checkpoints overlap.
 from collections.abc import Iterable
 
 from tenfold.model.fleet.spec import Tier
-from tenfold.model.growth.growth import Axis, grown_by
+from tenfold.model.growth.growth import Axis
 from tenfold.physics.growth.breaking import weakest
 from tenfold.report.figures import rate_bytes
 from tenfold.study.grow.history import running_growth
@@ -29,7 +29,8 @@ class CheckpointBurst(ComputedLayer):
     title = "Checkpoint writes"
     breaks = "jobs write more to a tier than its `write_gb_per_s`"
     cause_rank = 33
-    grows_with = ("data", "jobs", "nodes")
+    grows_with = ("jobs", "nodes")
+    grows_by = "jobs that write, until all GPUs are in use; the size of a checkpoint stays"
     needs = NEEDS_PROFILES
     fixed_by = "more storage shelves"
 
@@ -43,7 +44,7 @@ class CheckpointBurst(ComputedLayer):
         running, there = running_growth(axis, draw.load), float(tier.write_bandwidth)
 
         def demand(factor: float) -> float:
-            return draw.write_bytes_per_s * running(factor) * grown_by(axis, "data", factor)
+            return draw.write_bytes_per_s * running(factor)
 
         def symptom(factor: float) -> str:
             want, writes = rate_bytes(demand(factor)), rate_bytes(there)

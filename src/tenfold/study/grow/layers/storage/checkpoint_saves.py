@@ -34,7 +34,8 @@ class CheckpointSaves(ComputedLayer):
     title = "Checkpoint overhead"
     breaks = "checkpoints and failures take more than `lost_share_most` of a job's time"
     cause_rank = 33
-    grows_with = ("data", "job-size")
+    grows_with = ("job-size",)
+    grows_by = "GPUs of one job, and how often one of them fails; its checkpoint stays"
     needs = "`model` under `[expects]` in the fleet file, and a storage tier at its site"
     fixed_by = "asynchronous checkpoints, or more storage shelves"
     assumes = "one job of the expected model runs on all GPUs, with a typical failure rate"
@@ -56,7 +57,7 @@ class CheckpointSaves(ComputedLayer):
 
         def lost(factor: float) -> float:
             gpus = design.gpus_today * grown_by(axis, "job-size", factor)
-            return _lost_share(design, tier, gpus, grown_by(axis, "data", factor), blocking)
+            return _lost_share(design, tier, gpus, blocking)
 
         def symptom(factor: float) -> str:
             return (
@@ -72,12 +73,12 @@ class CheckpointSaves(ComputedLayer):
         return self.constraint(f"tier {tier.id}", lost, most, evidence, symptom, relieve)
 
 
-def _lost_share(design: Design, tier: Tier, gpus: float, larger: float, blocking: float) -> float:
+def _lost_share(design: Design, tier: Tier, gpus: float, blocking: float) -> float:
     """Return the share of time lost at Daly's interval, which is close to the best."""
     assert design.request is not None, "a checkpoint is of a model"
     target, many = design.target, np.asarray([gpus])
     save_s = checkpoint_s(
-        larger * checkpoint_bytes(np.asarray([float(design.request.shape.params)])),
+        checkpoint_bytes(np.asarray([float(design.request.shape.params)])),
         np.asarray([float(tier.write_bandwidth)]),
         many,
         np.asarray([target.nic_bytes_per_s]),

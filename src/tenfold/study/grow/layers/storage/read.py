@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from tenfold.model.fleet.spec import Tier
-from tenfold.model.growth.growth import Axis, grown_by
+from tenfold.model.growth.growth import Axis
 from tenfold.physics.growth.breaking import weakest
 from tenfold.report.figures import rate_bytes
 from tenfold.study.grow.history import running_growth
@@ -27,7 +27,8 @@ class StorageRead(ComputedLayer):
     title = "Storage reads"
     breaks = "jobs read more from a tier than its `read_gb_per_s`"
     cause_rank = 31
-    grows_with = ("data", "jobs", "nodes")
+    grows_with = ("jobs", "nodes")
+    grows_by = "GPUs that read, until all are in use; what each of them reads stays"
     missing_reported_with = ("job-size",)
     needs = NEEDS_PROFILES
     fixed_by = "more storage shelves"
@@ -50,7 +51,7 @@ class StorageRead(ComputedLayer):
         running, there = running_growth(axis, draw.load), float(tier.read_bandwidth)
 
         def demand(factor: float) -> float:
-            return draw.read_bytes_per_s * running(factor) * grown_by(axis, "data", factor)
+            return draw.read_bytes_per_s * running(factor)
 
         def symptom(factor: float) -> str:
             want, reads = rate_bytes(demand(factor)), rate_bytes(there)

@@ -23,6 +23,7 @@ class StorageStreams(ComputedLayer):
     breaks = "more GPUs read from a tier at the same time than it has `streams`"
     cause_rank = 32
     grows_with = ("jobs", "nodes")
+    grows_by = "GPUs that read, until all are in use"
     needs = NEEDS_PROFILES
     fixed_by = "more storage shelves"
     assumes = "one open stream per reading GPU"

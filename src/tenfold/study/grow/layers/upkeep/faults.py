@@ -1,4 +1,4 @@
-"""Node failures: how often they happen, which need a technician, and how long nodes are down.
+"""Node failures: how often they happen, and which need a technician.
 
 The rate comes from a preset or from your own trace. A fault that a restart clears takes the node
 down for a while but needs no technician.
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tenfold.model.fault import FaultTrace
 from tenfold.model.growth.growth import Axis, Operations, grown_by
-from tenfold.model.units import DAY, HOUR, SECOND
+from tenfold.model.units import DAY, SECOND
 from tenfold.physics.growth.breaking import ASSUMED, DEFAULTED, STATED, Evidence
 from tenfold.study.grow.relief import with_relief
 from tenfold.study.grow.state import State
@@ -22,11 +22,10 @@ TRACE_SPREAD_LEAST = 0.05
 
 
 class Faults(NamedTuple):
-    """Faults per node and day, the share that needs a technician, and hours down per fault."""
+    """Faults per node and day, and the share that needs a technician."""
 
     per_node_day: float
     technician_share: float
-    down_h: float
     evidence: Evidence
 
 
@@ -41,7 +40,6 @@ def faults_of(state: State) -> Faults | None:
     return Faults(
         per_node_day=source.faults_per_1000_node_days / 1_000,
         technician_share=1.0 - source.transient_share,
-        down_h=source.away_h_mean,
         evidence=ASSUMED if guessed else DEFAULTED,
     )
 
@@ -49,15 +47,15 @@ def faults_of(state: State) -> Faults | None:
 def _traced(state: State, trace: FaultTrace) -> Faults | None:
     """A trace is of today's fleet; it does not say which faults needed a technician."""
     seen, days = len(trace.faults), trace.span_s * SECOND / DAY
+    moments = len({fault.start_s for fault in trace.faults})
     nodes = max(len(trace.nodes), state.inputs.fleet.spec.nodes)
     if not seen or not days:
         return None
-    away_s = sum(fault.end_s - fault.start_s for fault in trace.faults) / seen
-    spread = max(TRACE_SPREAD_LEAST, 1 / sqrt(seen))
+    # Nodes that fail together are one event, and events are what is left to chance.
+    spread = max(TRACE_SPREAD_LEAST, 1 / sqrt(moments))
     return Faults(
         per_node_day=seen / days / nodes,
         technician_share=1.0,
-        down_h=away_s * SECOND / HOUR,
         evidence=Evidence(STATED.grade, spread),
     )
 

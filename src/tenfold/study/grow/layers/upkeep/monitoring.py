@@ -29,6 +29,7 @@ class MonitoringLayer(ComputedLayer):
     breaks = "samples exceed what Prometheus can ingest, or what the store can hold"
     cause_rank = 55
     grows_with = ("nodes",)
+    grows_by = "series of the nodes and their GPUs"
     needs = f"`series_per_node` and `interval_s` {_TABLE}"
     fixed_by = "a longer scrape interval, shorter retention, more servers, or a larger store"
     always_listed = True

@@ -25,6 +25,7 @@ class OperationsLayer(ComputedLayer):
     breaks = "there are more repairs a day, or more nodes, than the technicians can handle"
     cause_rank = 42
     grows_with = ("nodes",)
+    grows_by = "nodes that fail"
     needs = "`crew` and `repairs_per_person_day` under `[operations]` in the grow file"
     fixed_by = "more technicians"
     always_listed = True

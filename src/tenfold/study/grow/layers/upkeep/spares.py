@@ -1,33 +1,37 @@
 """Spare nodes: nodes that are down against the spares that replace them.
 
 There are too few spares if more nodes are down than spares for longer than the allowed share of
-time. So the capacity is the mean number of nodes down that the spares cover.
+time. Nodes down are those of `sim failures`, with its bursts and repair times; spares fail like
+other nodes.
 """
 
 from collections.abc import Iterable
+from math import ceil, inf
+from typing import Literal
 
 from msgspec.structs import replace
 
-from tenfold.model.growth.growth import Axis
-from tenfold.physics.growth.upkeep import down_mean, mean_covered_by, shortfall_share
+from tenfold.model.growth.growth import Axis, grown_by
 from tenfold.report.figures import count
 from tenfold.study.grow.layer import ComputedLayer, Constraint
 from tenfold.study.grow.layers.compute.nodes import node_usd_per_month
-from tenfold.study.grow.layers.upkeep.faults import (
-    NO_FAILURES,
-    Faults,
-    faults_of,
-    nodes_at,
-    operated,
-)
+from tenfold.study.grow.layers.upkeep.faults import NO_FAILURES, Faults, faults_of, operated
 from tenfold.study.grow.relief import NEARLY, Relief, lead_weeks
 from tenfold.study.grow.state import State
+from tenfold.study.sim.nodes_down import LEVELS_PER_DOUBLING, SparesRange
 
 RESOURCE = "nodes that stand in"
+End = Literal["needed", "low", "high"]
+"""The likeliest number of spares, or an end of its range."""
+ENOUGH, TODAY = "spares", "spares-today"
+"""Codes of the relief that holds up to the factor requested, and of the one for today."""
+NEXT = 2 ** (1 / LEVELS_PER_DOUBLING)
+FAR = 3.0
+"""Beyond so many times the spares the rest is not drawn: it is out of reach, by mean demand."""
 
 
 class Spares(ComputedLayer):
-    """Nodes down on average against what the spares cover."""
+    """Spares needed for the nodes that are down at once, against those available."""
 
     name = "spares"
     title = "Spare nodes"
@@ -35,6 +39,7 @@ class Spares(ComputedLayer):
     breaks = "nodes down exceed the spares for more than `spare_shortfall_share_most` of the time"
     cause_rank = 41
     grows_with = ("nodes",)
+    grows_by = "nodes that fail"
     needs = "`spares` under `[operations]` in the grow file"
     fixed_by = "more spare nodes"
     always_listed = True
@@ -50,35 +55,84 @@ class Spares(ComputedLayer):
         return [self._constraint(state, axis, spares, faults)]
 
     def _constraint(self, state: State, axis: Axis, spares: int, faults: Faults) -> Constraint:
-        most = state.grow.limits.spare_shortfall_share_most
-        nodes, enough = nodes_at(state, axis), mean_covered_by(spares, most)
+        need = SparesNeed(state, axis)
+        wide = 1 + faults.evidence.spread
 
-        def down(factor: float) -> float:
-            return down_mean(faults.per_node_day * nodes(factor), faults.down_h)
+        def used(needed: float) -> float:
+            return needed / spares if spares else inf if needed else 0.0
 
         def symptom(factor: float) -> str:
-            mean = down(factor)
-            covered = f"{1 - shortfall_share(mean, spares):.1%}".replace(".0%", "%")
-            verb = "covers" if spares == 1 else "cover"
-            required = f"{1 - most:.1%}".replace(".0%", "%")
+            at = need.at(factor)
+            if at.needed <= spares < need.at(factor * NEXT).needed:
+                # Nodes come whole: what breaks here is the next of them.
+                at = need.at(factor * NEXT)
+            share = f"{1 - need.share:.1%}".replace(".0%", "%")
             return (
-                f"{mean:,.1f} nodes down on average; {count(spares, 'spare')} {verb} them "
-                f"{covered} of the time ({required} required)"
+                f"{at.down_mean:,.1f} nodes down on average, {at.down:,} or fewer {share} of the "
+                f"time: {count(at.needed, 'spare')} needed, {spares:,} available"
             )
 
-        def relieve(multiple: float) -> list[Relief]:
-            return [_more_spares(state, spares, enough * multiple * NEARLY)]
+        def relieve(_: Constraint, target: float) -> list[Relief]:
+            # A shortage of today is fixed first; how many more growth takes is the next step.
+            today = _more_spares(state, spares, need.total(1.0), TODAY)
+            return [*today, *_more_spares(state, spares, need.total(target), ENOUGH)]
 
-        return self.constraint(RESOURCE, down, enough, faults.evidence, symptom, relieve)
+        return Constraint(
+            self,
+            RESOURCE,
+            lambda factor: used(need.needed(factor, spares)),
+            faults.evidence.spread,
+            faults.evidence.grade,
+            self.cause_rank,
+            symptom=symptom,
+            relieve=relieve,
+            # The rate may be off, and other draws would have ended otherwise.
+            bounds=(
+                lambda factor: used(need.needed(factor * wide, spares, "high")),
+                lambda factor: used(need.needed(factor / wide, spares, "low")),
+            ),
+        )
 
 
-def _more_spares(state: State, spares: int, needed: float) -> Relief:
-    most = state.grow.limits.spare_shortfall_share_most
-    required = spares + 1
-    while mean_covered_by(required, most) < needed:
-        required += max(1, (required - spares) // 8)
+class SparesNeed:
+    """Spares needed at a factor of the axis, on a fleet that reliefs may have changed."""
+
+    def __init__(self, state: State, axis: Axis) -> None:
+        self.state = state
+        self.axis: Axis = axis
+        self.share = state.grow.limits.spare_shortfall_share_most
+        self._grown = state.spec.nodes / max(1, state.inputs.fleet.spec.nodes)
+
+    def at(self, factor: float) -> SparesRange:
+        """Return the spares needed at a factor, with their range."""
+        return self.state.nodes_down.spares(self._level(factor), self.share)
+
+    def needed(self, factor: float, spares: int, end: End = "needed") -> float:
+        """Return the spares needed; far beyond those available in proportion to the nodes."""
+        level, far = self._level(factor), max(1.0, FAR * (spares + 1))
+        down = self.state.nodes_down
+        today = down.spares(1.0, self.share)
+        if level > 1 and today.down_mean * level > far:
+            # The mean alone is more than the spares: draws could only say by how much.
+            return max(float(today.needed), today.down_mean) * level
+        found = down.spares(level, self.share)
+        return float({"needed": found.needed, "low": found.low, "high": found.high}[end])
+
+    def total(self, factor: float) -> int:
+        """Return the spares to have, with the share of every capacity that is kept free."""
+        usable = 1 - self.state.grow.limits.headroom_least
+        return ceil(self.at(factor).needed / usable * NEARLY)
+
+    def _level(self, factor: float) -> float:
+        return self._grown * grown_by(self.axis, "nodes", factor)
+
+
+def _more_spares(state: State, spares: int, required: int, code: str) -> list[Relief]:
+    if required <= spares:
+        return []
     each = node_usd_per_month(state.spec)
-    text = f"add {count(required - spares, 'spare node')} ({required:,} in total)"
+    total = f"{required:,} in total" if code == ENOUGH else f"{required:,} in total, needed today"
+    text = f"add {count(required - spares, 'spare node')} ({total})"
     usd = None if each is None else each * (required - spares)
-    apply = operated("spares", lambda old: replace(old, spares=required))
-    return Relief("spares", text, usd, lead_weeks(state, "nodes"), apply)
+    apply = operated(code, lambda old: replace(old, spares=required))
+    return [Relief(code, text, usd, lead_weeks(state, "nodes"), apply)]
