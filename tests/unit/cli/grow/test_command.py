@@ -14,7 +14,7 @@ name = "hall"
 
 [[site]]
 name = "hall"
-power_kw = 1_000
+power_kw = 708
 rack_kw = 70
 pue = 1.25
 
@@ -70,9 +70,8 @@ def test_the_result_names_the_first_break_and_what_comes_next(run, fleet: Path):
     assert (status, err) == (0, "")
     lines = out.splitlines()
     assert lines[0].startswith("hall: nodes up to 10x; not calibrated: ")
-    assert lines[1] == "first to break: Rack power, racks of hall at 70 kW, at 1.75x nodes"
-    assert "1.75x  1.67-1.84x" in out
-    assert out.index("1.75x  1.67") < out.index("Site power")
+    assert lines[1] == "first to break: Site power, site hall, at 1.75x nodes"
+    assert out.index("Site power") < out.index("Switch ports")
 
 
 def test_a_layer_without_evidence_is_unknown_and_says_what_it_needs(run, fleet: Path):
@@ -106,8 +105,7 @@ def test_json_holds_the_question_the_answer_and_what_was_required(run, fleet: Pa
     report = json.loads(out)
     assert report["required"] == {"factor": 2.0, "verdict": "not met", "met": False}
     assert report["question"]["to"] == [2.0, 4.0]
-    assert report["answer"]["first"]["layer"] == "rack-power"
-    assert report["answer"]["rows"][0]["k"] == 1.75
+    assert report["answer"]["first"]["layer"] == "site-power"
     missing = {"layer": "compute", "resource": "", "title": "GPU time", "needs": ""}
     assert missing in report["answer"]["unknown"]
 
@@ -174,8 +172,9 @@ def test_a_narrow_terminal_gets_a_table_without_broken_words(
 
 def test_layers_that_stand_everything_are_one_line(run, fleet: Path):
     _, out, _ = run("grow", fleet, "--axis", "data", "--to", "1.1")
-    assert "OK at every factor checked: " in out
-    assert "(details: `--html`)" in out
+    assert "not changed by this axis: Switch ports, Site power, Rack power\n" in out
+    _, out, _ = run("grow", fleet, "--axis", "nodes", "--to", "1.1")
+    assert "not changed by this axis: Rack power\n" in out
 
 
 RACK = """
