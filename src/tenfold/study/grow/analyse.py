@@ -109,9 +109,15 @@ def analyse(
         calibration=constraint_set.shown(constraints),
         first=first,
         rows=tuple(rows),
-        over=tuple(_layer_row(evaluate(one, question.most), 1.0) for one in _demand(over)),
+        over=tuple(
+            _layer_row(evaluate(one, question.most), question.axis, 1.0) for one in _demand(over)
+        ),
         ok_up_to=ok_up_to,
-        layers=tuple(_layer_row(one, question) for one in evaluated if not one.constraint.needs),
+        layers=tuple(
+            _layer_row(one, question.axis, question.most)
+            for one in evaluated
+            if not one.constraint.needs
+        ),
         unknown=_missing(constraints, layers, evaluated=[*constraints, *over]),
         curves=tuple(
             _curve(one.constraint, question.most) for one in evaluated if not one.constraint.needs
@@ -301,7 +307,7 @@ def _shown(relief: Relief) -> ReliefShown:
     )
 
 
-def _layer_row(one: Evaluated, question: GrowQuestion) -> Row:
+def _layer_row(one: Evaluated, axis: Axis, most: float) -> Row:
     k = one.broken.k
     return Row(
         layer=one.constraint.layer,
@@ -311,9 +317,9 @@ def _layer_row(one: Evaluated, question: GrowQuestion) -> Row:
         k=rounded(k),
         low=rounded(one.broken.low),
         high=rounded(one.broken.high),
-        status=_status(one, question.axis),
+        status=_status(one, axis),
         grade=one.constraint.grade,
-        symptom=one.constraint.symptom(question.most if k is None else max(k, 1.0)),
+        symptom=one.constraint.symptom(most if k is None else max(k, 1.0)),
     )
 
 
