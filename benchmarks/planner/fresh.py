@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from statistics import median
 
-from benchmarks.planner.training_rows import measured_row
+from benchmarks.planner.training_rows import OWN_STACK, measured_row
 from benchmarks.verdict import Verdict
 from tenfold.compose.fleet import load_facts
 from tenfold.model.estimate import TrainEstimate
@@ -20,7 +20,8 @@ MEASURED = Path(__file__).with_name("h200_fresh.jsonl")
 def run(thresholds: dict[str, float]) -> list[Verdict]:
     measured = [json.loads(line) for line in MEASURED.read_text().splitlines()]
     answers = estimate_train(
-        [measured_row(one, f"fresh-{place}") for place, one in enumerate(measured)], load_facts()
+        [measured_row(one, f"fresh-{place}", OWN_STACK) for place, one in enumerate(measured)],
+        load_facts(),
     )
     head = f"{'configuration':34} {'predicted':>10} {'measured':>10} {'error':>7}"
     print(f"{head} {'GiB':>6} {'of':>6}")

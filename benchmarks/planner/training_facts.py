@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.planner.training_model import Fitted, anchors_of, fixed_of
+from benchmarks.planner.training_model import VARIANTS, Fitted, anchors_of, fixed_of
 from benchmarks.planner.training_rows import H200, Rows
 from tenfold.model.facts.catalogue import Catalogue, FactTable
 from tenfold.model.facts.profiles import StackCorrection, StackProfile
@@ -55,7 +55,19 @@ def profiles_of(
             first = int(np.flatnonzero(column == name)[0])
             keys = tuple(rows.levels[first, : level + 1].tolist())
             facts.append(_profile(fitted, rows, held, name, keys))
-    return facts
+    return [*facts, *_variants(facts)]
+
+
+def _variants(facts: Sequence[StackProfile]) -> list[StackProfile]:
+    """Return stacks that are like the narrowest level named for them, but for their memory."""
+    known = {fact.name: fact for fact in facts}
+    return [
+        msgspec.structs.replace(
+            known[levels[-1]], name=name, values=known[levels[-1]].values | memory
+        )
+        for name, (levels, memory) in VARIANTS.items()
+        if levels[-1] in known
+    ]
 
 
 def _profile(

@@ -34,6 +34,8 @@ SHARED = Path(__file__).resolve().parents[3] / "shared"
 PUBLISHED = SHARED / "published" / "published_training.csv"
 MEASURED = SHARED / "measured" / "h200_train.jsonl"
 H200 = "measured H200"
+OWN_STACK = "pytorch-masters"
+"""The stack of `benchmarks/h200_steps.py`."""
 # vTrain's cluster has half of the usual network; its notes say so.
 NARROW_NETWORK, NARROW_NIC_GBPS = "800 Gb/s per node", 100.0
 # A row says everything that decides its time when these are given.
@@ -272,19 +274,25 @@ def _flops_per_token(source: str, shape: Shape, seq: float) -> float:
 
 
 def _measured(catalogue: Catalogue, *, with_failed: bool = False) -> list[Observed]:
+    return _timed(catalogue, MEASURED, H200, "pytorch-compile", with_failed=with_failed)
+
+
+def _timed(
+    catalogue: Catalogue, path: Path, source: str, stack: str, *, with_failed: bool
+) -> list[Observed]:
     found: list[Observed] = []
-    for number, line in enumerate(MEASURED.read_text().splitlines()):
+    for number, line in enumerate(path.read_text().splitlines()):
         raw = json.loads(line)
         if "error" in raw and not with_failed:
             continue
-        row = measured_row(raw, f"h200-{number}")
+        row = measured_row(raw, f"h200-{number}", stack)
         step_s = raw.get("step_ms", float("nan")) / 1e3
         label = f"h{raw['hidden']}-l{raw['layers']}"
-        found.append(Observed(row, fill(row, catalogue), step_s, H200, label, raw))
+        found.append(Observed(row, fill(row, catalogue), step_s, source, label, raw))
     return found
 
 
-def measured_row(raw: dict[str, Any], name: str) -> TrainRow:
+def measured_row(raw: dict[str, Any], name: str, stack: str) -> TrainRow:
     """Return a step measured on an H200 as the row that `estimate train` reads."""
     model = ShapeRow(
         **{key: raw[key] for key in ("layers", "hidden", "heads", "ffn", "vocab")},
@@ -302,5 +310,5 @@ def measured_row(raw: dict[str, Any], name: str) -> TrainRow:
         global_batch=raw["mbs"] * raw["ga"],
         recompute=raw["recompute"],
         precision="bf16",
-        stack="pytorch-compile",
+        stack=stack,
     )

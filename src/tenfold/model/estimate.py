@@ -54,6 +54,7 @@ class TrainRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     virtual_stages: MaybeWhole = None
     shard: Shard | None = None
     recompute: Recompute | None = None
+    recompute_layers: MaybeWhole = None
     sequence_parallel: bool | None = None
     precision: Precision | None = None
     stack: str | None = None

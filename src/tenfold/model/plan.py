@@ -90,6 +90,7 @@ class TrainPlan(Struct, frozen=True, kw_only=True):
 
     `gpus = tp * pp * dp * cp`; expert parallelism divides the data-parallel group.
     Batches count sequences. `virtual_stages` is 1 where the pipeline does not interleave.
+    `recompute_layers` are the layers of each stage that full recompute covers, 0 for all of them.
     """
 
     model: str
@@ -108,6 +109,7 @@ class TrainPlan(Struct, frozen=True, kw_only=True):
     virtual_stages: int = 1
     shard: Shard = "none"
     recompute: Recompute = "none"
+    recompute_layers: int = 0
     sequence_parallel: bool = False
     precision: Precision = "bf16"
     stack: str = ""
@@ -117,6 +119,11 @@ class TrainPlan(Struct, frozen=True, kw_only=True):
     def nodes(self) -> int:
         """Nodes that the plan uses."""
         return -(-self.gpus // self.gpus_per_node)
+
+    @property
+    def stage_layers(self) -> int:
+        """Layers of the longest pipeline stage."""
+        return -(-self.shape.layers // self.pp)
 
     @property
     def micro_batches(self) -> int:

@@ -10,7 +10,7 @@ from tenfold.model.plan import ServiceDemand
 from tenfold.model.reason import Misfit
 from tenfold.report.charts.axes import short
 from tenfold.report.charts.terminal import bars, scaling_chart
-from tenfold.report.pages.plan.words import part_name, seconds
+from tenfold.report.pages.plan.words import part_name, recompute_text, seconds
 from tenfold.report.reasons.render import duration_text, render
 from tenfold.study.plan.train import TrainPlanResult
 
@@ -101,7 +101,7 @@ def _train_row(place: int, one: Outcome, planned: TrainPlanResult) -> list[str]:
     extra += [f"vp {plan.virtual_stages}"] if plan.virtual_stages > 1 else []
     extra += [f"ep {plan.ep}"] if plan.ep > 1 else []
     extra += [plan.shard] if plan.shard != "none" else []
-    extra += [f"recompute {plan.recompute}"] if plan.recompute != "none" else []
+    extra += [f"recompute {recompute_text(plan)}"] if plan.recompute != "none" else []
     return [
         str(place + 1),
         f"{_degrees(plan.tp, plan.pp, plan.dp, plan.cp)} {' '.join(extra)}",

@@ -94,12 +94,13 @@ def _slower(timed: Timed, family: LayoutFamily, place: int) -> Reason:
     worst = max(PARTS, key=lambda part: ours[part] - best[part])
     plan, winner = plan_at(timed, place), plan_at(timed, 0)
     is_twice = worst == "compute_s" and plan.recompute == "full" != winner.recompute
+    redone = "recompute-some" if plan.recompute_layers else "recompute"
     fields: dict[str, Value] = {
         name: degree
         for name, degree in (("tp", plan.tp), ("pp", plan.pp), ("cp", plan.cp))
         if degree > 1
     }
-    fields["slower"], fields["part"] = slower, "recompute" if is_twice else worst
+    fields["slower"], fields["part"] = slower, redone if is_twice else worst
     fields["seconds"], fields["best"] = ours[worst], best[worst]
     return Reason(f"{family.code}-slower", fields)
 

@@ -101,7 +101,8 @@ def _whole(request: TrainRequest, grid: _Grid, dp: Floats) -> NDArray[np.bool_]:
 def _recompute(request: TrainRequest, target: PlanningTarget) -> list[int]:
     if request.job.recompute:
         return [RECOMPUTE_CODES[request.job.recompute]]
-    # Fused attention keeps no scores, so there is nothing selective to recompute.
+    # Fused attention keeps no scores. What else is cheap to redo, trainers redo for experts only;
+    # recompute in some of the layers takes its place.
     fused = float(target.profile.flash) >= 1.0
     return [RECOMPUTE_CODES[kind] for kind in ("none", "full") if fused] or [0, 1, 2]
 

@@ -54,7 +54,7 @@ def settings(plan: TrainPlan) -> dict[str, object]:
     if plan.recompute == "full":
         chosen["activation_checkpointing"] = {
             "partition_activations": False,
-            "number_checkpoints": plan.shape.layers,
+            "number_checkpoints": plan.recompute_layers or plan.shape.layers,
         }
     return chosen
 

@@ -179,6 +179,12 @@ def _data_parallel(plan: TrainPlan) -> list[str]:
 
 
 def _recompute(plan: TrainPlan) -> list[str]:
+    if plan.recompute == "full" and plan.recompute_layers:
+        return _pairs(
+            recompute_granularity="full",
+            recompute_method="block",
+            recompute_num_layers=plan.recompute_layers,
+        )
     if plan.recompute == "full":
         return _pairs(
             recompute_granularity="full", recompute_method="uniform", recompute_num_layers=1

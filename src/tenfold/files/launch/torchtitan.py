@@ -52,15 +52,23 @@ def tables(plan: TrainPlan, job: LaunchJob) -> _Tables:
         "lr_scheduler": {"warmup_steps": min(200, job.steps)},
         "training": _training(plan, job),
         "parallelism": _parallelism(plan),
-        "activation_checkpoint": {"mode": plan.recompute},
+        "activation_checkpoint": _recompute(plan),
         "metrics": {"log_freq": 1},
     }
-    if plan.recompute == "selective":
-        chosen["activation_checkpoint"]["selective_ac_option"] = "op"
     if plan.precision == "fp8":
         chosen["model"]["converters"] = ["quantize.linear.float8"]
         chosen["quantize.linear.float8"] = {"enable_fsdp_float8_all_gather": plan.shard == "zero3"}
     return chosen
+
+
+def _recompute(plan: TrainPlan) -> dict[str, object]:
+    if plan.recompute == "full" and plan.recompute_layers:
+        # It takes every n-th layer, so the nearest that saves enough.
+        every = plan.stage_layers // plan.recompute_layers
+        return {"mode": "selective", "selective_ac_option": str(every)}
+    if plan.recompute == "selective":
+        return {"mode": "selective", "selective_ac_option": "op"}
+    return {"mode": plan.recompute}
 
 
 def _training(plan: TrainPlan, job: LaunchJob) -> dict[str, object]:

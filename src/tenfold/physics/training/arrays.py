@@ -72,7 +72,10 @@ class Accelerator:
 
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """Configurations to time. Batches count sequences; `nic_bytes_s` is per GPU and direction."""
+    """Configurations to time. Batches count sequences; `nic_bytes_s` is per GPU and direction.
+
+    `recompute_share` is the share of layers with full recompute, where `recompute` is full.
+    """
 
     seq: Values
     micro_batch: Values
@@ -91,6 +94,7 @@ class Plans:
     scaleup_ranks: Values
     nic_bytes_s: Values
     oversubscription: Values = 1.0
+    recompute_share: Values = 1.0
 
 
 Record = TypeVar("Record", Shape, Accelerator, Plans)

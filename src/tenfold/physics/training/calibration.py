@@ -261,7 +261,7 @@ def features_of(shape: Shape, plans: Plans) -> Floats:
         np.log2(np.maximum(micro_batches, 1.0)),
         np.log2(np.maximum(shape.experts, 1.0)),
         np.asarray(plans.precision, float),
-        np.asarray(plans.recompute) == 2,
+        np.where(np.asarray(plans.recompute) == 2, plans.recompute_share, 0.0),
         np.log2(plans.ep),
     ]
     size = np.size(plans.gpus)

@@ -13,14 +13,24 @@ from tenfold.physics.training.memory import fits, memory_of
 from tenfold.physics.training.profile import TrainingProfile
 from tenfold.physics.training.step import time_plans
 
+REPLICATED = ("megatron", "megatron-deepspeed", "pytorch-compile")
+"""Families that keep whole optimizer states on every data-parallel rank."""
 MICRO_BATCHES = (1.0, 2.0, 4.0, 8.0, 16.0)
 
 
-def default_virtual_stages(layers: float, pp: float, flash: float) -> float:
-    """Return virtual stages: pipelines of the flash era interleave down to two layers a chunk."""
-    if pp <= 1 or flash < 1.0:
+def default_virtual_stages(
+    shape: Shape, plan: Plans, accelerator: Accelerator, profile: TrainingProfile
+) -> float:
+    """Return virtual stages: pipelines of the flash era interleave down to two layers a chunk.
+
+    Where that does not fit, down to one: the finer the chunks, the fewer layers are in flight.
+    """
+    pp, layers = float(np.asarray(plan.pp)), float(np.asarray(shape.layers))
+    if pp <= 1 or float(np.asarray(profile.flash)) < 1.0:
         return 1.0
-    return float(max(1, round(layers / pp / 2)))
+    usual, finest = float(max(1, round(layers / pp / 2))), float(np.ceil(layers / pp))
+    memory = memory_of(shape, replace(plan, virtual_stages=usual), profile)
+    return usual if bool(fits(memory, accelerator)) else finest
 
 
 def default_shard(family: str, dp: float) -> str:
@@ -29,7 +39,7 @@ def default_shard(family: str, dp: float) -> str:
         return "none"
     if family in ("llm-foundry", "torchtitan", "maxtext", "metaseq", "pytorch-fsdp"):
         return "zero3"
-    return "none" if family in ("megatron", "megatron-deepspeed", "pytorch-compile") else "zero1"
+    return "none" if family in REPLICATED else "zero1"
 
 
 def default_sequence_parallel(family: str, tp: float) -> bool:

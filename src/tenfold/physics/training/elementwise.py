@@ -29,6 +29,14 @@ def layer_bytes(
     return tokens * (2.0 * (NORM_TOUCHES * hidden + wide) + cast * CAST_BYTES * inputs)
 
 
+def selective_bytes(shape: Shape, plans: Plans, tokens: Values) -> Values:
+    """Return bytes moved to redo the norms and the activation function of one layer pass."""
+    split = np.where(np.asarray(plans.sequence_parallel) > 0, plans.tp, 1.0)
+    routed = shape.topk * shape.ffn + shape.shared_ffn
+    width = np.where(np.asarray(shape.experts) > 0, routed, shape.dense_ffn)
+    return 2.0 * tokens * (4.0 * shape.hidden / split + (shape.gates + 1.0) * width / plans.tp)
+
+
 def logits_bytes(shape: Shape, plans: Plans, tokens: Values) -> Values:
     """Return bytes moved by the loss: logits in half and single precision, both ways."""
     return tokens * shape.vocab / plans.tp * 24.0

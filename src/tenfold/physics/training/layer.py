@@ -175,13 +175,18 @@ def _finish(
     plans, profile = at.plans, at.profile
     (forward, backward), (exchange, extra_launch_s) = passes, routing
     code = np.asarray(plans.recompute)
-    # Fused attention already keeps no scores, so a stack with it has nothing selective to redo.
-    redo_core = np.where(profile.flash == 1.0, 0.0, core_f)
-    redo = np.where(code == 2, forward, np.where(code == 1, redo_core, 0.0))
+    # Selective recompute redoes the attention core; fused attention keeps no scores, so there it is
+    # norms and activation functions instead.
+    cheap = elementwise.stream_s(
+        elementwise.selective_bytes(at.shape, plans, at.tokens), at.accelerator
+    )
+    redo_some = np.where(profile.flash == 1.0, cheap, core_f)
+    whole = np.where(code == 2, plans.recompute_share, 0.0)
+    redo = forward * whole + np.where(code == 1, redo_some, 0.0)
     launch = profile.launch_s + extra_launch_s
     forward = _floor(forward, launch)
-    backward = _floor(backward + redo, launch * (BACKWARD_LAUNCHES + (code == 2)))
-    repeats = 2.0 + (code == 2)
+    backward = _floor(backward + redo, launch * (BACKWARD_LAUNCHES + whole))
+    repeats = 2.0 + whole
     inside = np.minimum(plans.tp, plans.scaleup_ranks)
     moved = at.tokens * at.shape.hidden * 2.0
     reduce = collectives.all_reduce_s(at.fabric, moved, plans.tp, inside)

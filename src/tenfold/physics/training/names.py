@@ -22,6 +22,7 @@ FAMILIES: tuple[tuple[str, str, str], ...] = (
     ("torchtitan", "torchtitan", "torchtitan"),
     ("pytorch-compile", "pytorch-compile", "pytorch-compile"),
     ("torch-compile", "pytorch-compile", "pytorch-compile"),
+    ("pytorch-masters", "pytorch-compile", "pytorch-compile"),
     ("maxtext", "maxtext", "maxtext"),
     ("metaseq", "metaseq", "metaseq"),
     ("meta", "meta", "meta"),

@@ -30,10 +30,19 @@ class TrainingProfile:
     nic: Values = 0.8
     grad_bytes: Values = 4.0
     optimizer_bytes: Values = 45.0
-    # Bytes a parameter at rest: gradients held over the step, optimizer states, copies at its end.
+    # Bytes a parameter: gradients that stay allocated, those new in every step, optimizer states,
+    # and copies of gradients that the optimizer makes.
     grad_held_bytes: Values = 4.0
+    grad_fresh_bytes: Values = 0.0
     state_bytes: Values = 12.0
     grad_copy_bytes: Values = 0.0
+    # What a stack keeps beyond the least: keys and values repeated for every query head, vectors of
+    # the block's width, and bytes per logit while full recompute runs.
+    kv_repeated: Values = 0.0
+    block_extra: Values = 0.0
+    logits_extra_bytes: Values = 0.0
+    # Log-softmax and its gradient in single precision, the logits and their gradient in half.
+    logits_bytes: Values = 12.0
     jitter: Values = 0.007
     slowdown: Values = 0.1
     moe_imbalance: Values = 1.1

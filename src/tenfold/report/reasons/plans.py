@@ -12,6 +12,9 @@ FAMILIES = {
 PARTS = {
     "compute_s": "compute in smaller, less efficient kernels",
     "recompute": "compute, because activations do not fit and the forward pass runs twice",
+    "recompute-some": (
+        "compute, because activations do not fit and part of the forward pass runs twice"
+    ),
     "tp_s": "tensor-parallel communication in every layer",
     "moe_s": "expert all-to-all",
     "bubble_s": "pipeline bubbles",

@@ -1,7 +1,7 @@
 """Fill in the defaults of a training configuration, and reject impossible ones."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -107,7 +107,6 @@ def fill(row: TrainConfig, catalogue: Catalogue) -> FilledConfig:
         notes.append(f"sequence length of {seq:,} tokens assumed")
     micro, batch = _batches(row, dp, entry.family, notes)
     nic_gbps = row.nic_gbps_per_gpu or default_nic_gbps(part, row.gpus_per_node, catalogue)
-    flash = float(entry.start.profile.flash)
     sequence_parallel = row.sequence_parallel
     if sequence_parallel is None:
         sequence_parallel = default_sequence_parallel(entry.family, tp)
@@ -124,18 +123,42 @@ def fill(row: TrainConfig, catalogue: Catalogue) -> FilledConfig:
         dp=float(dp),
         cp=float(cp),
         ep=float(ep),
-        virtual_stages=float(
-            row.virtual_stages or default_virtual_stages(shape.layers, float(pp), flash)
-        ),
+        virtual_stages=float(row.virtual_stages or 1),
         shard=float(SHARD_CODES[row.shard or default_shard(entry.family, float(dp * cp))]),
         recompute=float(RECOMPUTE_CODES[row.recompute or "selective"]),
+        recompute_share=_recompute_share(row, shape, pp),
         sequence_parallel=float(sequence_parallel),
         precision=float(PRECISION_CODES[row.precision or "bf16"]),
         scaleup_ranks=default_scaleup_ranks(domain, per_node),
         nic_bytes_s=nic_gbps / 8 * 1e9,
     )
+    if not row.virtual_stages:
+        stages = default_virtual_stages(
+            training_shape(shape), plan, training_part(part), entry.start.profile
+        )
+        plan = replace(plan, virtual_stages=stages)
     micro_known = row.micro_batch is not None or entry.family in WHOLE_BATCH_FAMILIES
     return FilledConfig(row, shape, part, entry, plan, micro_known, tuple(notes))
+
+
+def _recompute_share(row: TrainConfig, shape: ModelShape, pp: int) -> float:
+    """Return the share of a stage's layers with full recompute, where recompute is full."""
+    if not row.recompute_layers:
+        return 1.0
+    stage = -(-shape.layers // pp)
+    if row.recompute != "full":
+        raise InputError(
+            "not-whole",
+            "`recompute_layers` is set, but `recompute` is not `full`",
+            "set `recompute` to `full`, or leave `recompute_layers` out",
+        )
+    if row.recompute_layers > stage:
+        raise InputError(
+            "not-whole",
+            f"`recompute_layers` is {row.recompute_layers}, but a stage has {stage} layers",
+            f"lower it to at most {stage}",
+        )
+    return row.recompute_layers / stage
 
 
 def _degrees(row: TrainConfig) -> tuple[int, int, int, int, int]:

@@ -7,7 +7,13 @@ from tenfold.decide.layout.serve import ServePlan
 from tenfold.report.charts.axes import usd
 from tenfold.report.figures import share
 from tenfold.report.pages.html import table_html
-from tenfold.report.pages.plan.words import SECONDS_PER_DAY, layout_code, seconds, serve_layout
+from tenfold.report.pages.plan.words import (
+    SECONDS_PER_DAY,
+    layout_code,
+    recompute_text,
+    seconds,
+    serve_layout,
+)
 
 LAYOUT_KEY = (
     "Layouts: tp tensor, pp pipeline (v virtual stages), cp context, dp data and ep expert "
@@ -24,7 +30,7 @@ def outcomes_table(outcomes: Sequence[Outcome], marked: int | None, *, priced: b
             layout_code(one.plan),
             one.plan.micro_batch,
             one.plan.shard,
-            one.plan.recompute,
+            recompute_text(one.plan),
             seconds(one.step_s),
             share(one.mfu),
             f"{one.memory_gib:.1f}",

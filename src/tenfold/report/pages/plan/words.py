@@ -99,11 +99,24 @@ def layout_pairs(plan: TrainPlan) -> Pairs:
         ),
         (
             "Memory savings",
-            f"{SHARD_WORDS[plan.shard]}; {RECOMPUTE_WORDS[plan.recompute]} recompute",
+            f"{SHARD_WORDS[plan.shard]}; {RECOMPUTE_WORDS[plan.recompute]} recompute"
+            + (f" of {_some_layers(plan)}" if plan.recompute_layers else ""),
         ),
         ("Precision", plan.precision),
     ]
     return rows
+
+
+def recompute_text(plan: TrainPlan) -> str:
+    """Return the kind of recompute, with the layers of a stage it covers if not all."""
+    return (
+        f"{plan.recompute_layers}/{plan.stage_layers}" if plan.recompute_layers else plan.recompute
+    )
+
+
+def _some_layers(plan: TrainPlan) -> str:
+    where = "each stage" if plan.pp > 1 else "the model"
+    return f"{plan.recompute_layers} of {plan.stage_layers} layers of {where}"
 
 
 def _nodes(plan: TrainPlan) -> str:
