@@ -88,7 +88,9 @@ VARIANTS: dict[str, tuple[tuple[str, ...], dict[str, float]]] = {
 _EAGER = np.array([np.log(0.65e-3 / 0.2e-3) if name == "launch_s" else 0.0 for name in NAMES])
 _FUSED = np.array([np.log(0.8) if name == "elementwise" else 0.0 for name in NAMES])
 # Its attention is the kernel that the law was timed with.
-_KERNEL = np.array([-np.log(TABLE["attention"][0]) if name == "attention" else 0.0 for name in NAMES])
+_KERNEL = np.array(
+    [-np.log(TABLE["attention"][0]) if name == "attention" else 0.0 for name in NAMES]
+)
 EXPECTED: dict[str, Floats] = {
     "megatron": _EAGER,
     "megatron-deepspeed": _EAGER,

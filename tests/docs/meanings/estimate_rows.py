@@ -21,7 +21,7 @@ ESTIMATE_KEYS = {
         "ep": ("expert-parallel degree; must divide the number of ranks of a stage", "1"),
         "virtual_stages": (
             "virtual stages per pipeline stage; 1 means no interleaving",
-            "about two layers each; 1 without fused attention",
+            "about two layers each, or one layer each if two do not fit; 1 without fused attention",
         ),
         "shard": (
             "sharding over data-parallel ranks: none, optimizer states (`zero1`), gradients too "
@@ -30,6 +30,10 @@ ESTIMATE_KEYS = {
             "Megatron and `pytorch-compile`, otherwise `zero1`",
         ),
         "recompute": ("activations that are recomputed in the backward pass", "`selective`"),
+        "recompute_layers": (
+            "layers of each pipeline stage that `full` recompute covers",
+            "all of them",
+        ),
         "sequence_parallel": (
             "whether norms are split over the tensor-parallel ranks",
             "true if `tp` is above 1, except in Megatron before 2022",

@@ -10,7 +10,7 @@ from tenfold.decide.layout.request import PlanningTarget, TrainRequest
 from tenfold.decide.layout.space import candidates
 from tenfold.model.plan import Recompute, Shard, TrainPlan
 from tenfold.physics.training.arrays import RECOMPUTE_CODES, SHARD_CODES, Plans, Shape, take
-from tenfold.physics.training.memory import USABLE_SHARE, fits, memory_of, stage_layers_most
+from tenfold.physics.training.memory import USABLE_SHARE, Memory, fits, memory_of, stage_layers_most
 from tenfold.physics.training.shapes import training_shape
 from tenfold.physics.training.step import StepTimes, time_plans
 
@@ -79,15 +79,17 @@ def least_recompute(shape: Shape, plans: Plans, target: PlanningTarget) -> Plans
         return plans
     room = float(np.asarray(target.part.memory_bytes)) * USABLE_SHARE
     none, all_ = (
-        np.asarray(
-            memory_of(shape, replace(plans, recompute_share=share), target.profile).peak_bytes
-        )
+        _needed(memory_of(shape, replace(plans, recompute_share=share), target.profile))
         for share in (0.0, 1.0)
     )
     layers = np.asarray(stage_layers_most(shape, plans))
     missing = np.clip((none - room) / np.maximum(none - all_, 1.0), 0.0, 1.0)
     few = np.clip(np.ceil(missing * layers), 1.0, layers)
     return replace(plans, recompute_share=np.where(full, few / layers, 1.0))
+
+
+def _needed(memory: Memory) -> Floats:
+    return np.asarray(memory.peak_bytes + memory.fragment_bytes)
 
 
 def _scaled_times(times: StepTimes, factor: Floats) -> StepTimes:

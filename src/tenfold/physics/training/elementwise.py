@@ -13,6 +13,8 @@ BLOCK_TOUCHES = 2.0
 BACKWARD_RATIO = 1.9
 # A state-space scan passes over its inner width this often (convolution, chunk states, gate).
 SCAN_TOUCHES = 70.0
+# Times that each byte of the logits and their copies passes through memory (H200 steps).
+LOGITS_TOUCHES = 3.4
 # A low-precision GEMM input is read in 2 bytes and written in 1, twice (row and column scaled).
 CAST_BYTES = 5.0
 
@@ -29,17 +31,9 @@ def layer_bytes(
     return tokens * (2.0 * (NORM_TOUCHES * hidden + wide) + cast * CAST_BYTES * inputs)
 
 
-def selective_bytes(shape: Shape, plans: Plans, tokens: Values) -> Values:
-    """Return bytes moved to redo the norms and the activation function of one layer pass."""
-    split = np.where(np.asarray(plans.sequence_parallel) > 0, plans.tp, 1.0)
-    routed = shape.topk * shape.ffn + shape.shared_ffn
-    width = np.where(np.asarray(shape.experts) > 0, routed, shape.dense_ffn)
-    return 2.0 * tokens * (4.0 * shape.hidden / split + (shape.gates + 1.0) * width / plans.tp)
-
-
-def logits_bytes(shape: Shape, plans: Plans, tokens: Values) -> Values:
-    """Return bytes moved by the loss: logits in half and single precision, both ways."""
-    return tokens * shape.vocab / plans.tp * 24.0
+def logits_bytes(shape: Shape, plans: Plans, tokens: Values, held_bytes: Values) -> Values:
+    """Return bytes moved by the loss: what is held per logit is written and read, both ways."""
+    return tokens * shape.vocab / plans.tp * held_bytes * LOGITS_TOUCHES
 
 
 def stream_s(traffic_bytes: Values, accelerator: Accelerator) -> Values:

@@ -175,12 +175,9 @@ def _finish(
     plans, profile = at.plans, at.profile
     (forward, backward), (exchange, extra_launch_s) = passes, routing
     code = np.asarray(plans.recompute)
-    # Selective recompute redoes the attention core; fused attention keeps no scores, so there it is
-    # norms and activation functions instead.
-    cheap = elementwise.stream_s(
-        elementwise.selective_bytes(at.shape, plans, at.tokens), at.accelerator
-    )
-    redo_some = np.where(profile.flash == 1.0, cheap, core_f)
+    # Fused attention already keeps no scores; the norms and activation functions that a stack with
+    # it redoes instead are memory-bound and small.
+    redo_some = np.where(profile.flash == 1.0, 0.0, core_f)
     whole = np.where(code == 2, plans.recompute_share, 0.0)
     redo = forward * whole + np.where(code == 1, redo_some, 0.0)
     launch = profile.launch_s + extra_launch_s

@@ -29,13 +29,18 @@ BACKWARD_HIDDEN_VECTORS = 2.0
 BACKWARD_BLOCK_VECTORS = 2.0
 SCORE_BYTES = 5.0
 CONTEXT_BYTES = 0.1e9
-# Share of the device that a run can fill before the allocator gives up.
+# Share of the device that a run can fill before the allocator gives up, and of its largest block
+# that goes unused between smaller ones (H200 runs that ended out of memory).
 USABLE_SHARE = 0.985
+FRAGMENT_SHARE = 0.4
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes on the fullest rank; `peak_bytes` is what an allocator would report."""
+    """Bytes on the fullest rank; `peak_bytes` is the most that is allocated at once.
+
+    `fragment_bytes` is what the allocator loses between blocks, so a run needs both.
+    """
 
     peak_bytes: Values
     weights_bytes: Values
@@ -43,6 +48,7 @@ class Memory:
     optimizer_bytes: Values
     activations_bytes: Values
     logits_bytes: Values
+    fragment_bytes: Values = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,8 @@ def memory_of(shape: Shape, plans: Plans, profile: TrainingProfile) -> Memory:
     copies = profile.grad_copy_bytes * held
     # Gradients that are new in every step accumulate from the second micro-batch on.
     before = np.where(_micro_batches(plans) > 1, fresh, 0.0)
+    # The largest blocks: one copy of the logits, or of a new gradient in single precision.
+    widest = np.where(fresh > 0, 4.0 * shape.hidden * shape.ffn / plans.tp, 0.0)
     alone = np.asarray(plans.pp) == 1
     # The second stage has no embedding, so its states are smaller by that much.
     early = np.maximum(kept.first, kept.second - _embedding_bytes(shape, plans, profile))
@@ -84,12 +92,14 @@ def memory_of(shape: Shape, plans: Plans, profile: TrainingProfile) -> Memory:
             in_optimizer, 0.0, moving + np.where(in_loss, 0.0, kept.working)
         ),
         logits_bytes=np.where(in_loss, logits, 0.0),
+        fragment_bytes=FRAGMENT_SHARE * np.where(in_loss, logits / 3.0, widest),
     )
 
 
 def fits(memory: Memory, accelerator: Accelerator) -> Flags:
     """Say which plans fit the device."""
-    return memory.peak_bytes <= accelerator.memory_bytes * USABLE_SHARE
+    needed = memory.peak_bytes + memory.fragment_bytes
+    return needed <= accelerator.memory_bytes * USABLE_SHARE
 
 
 def stage_layers_most(shape: Shape, plans: Plans) -> Values:

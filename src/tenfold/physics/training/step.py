@@ -120,7 +120,7 @@ def _head_s(at: layer.Context) -> Values:
     forward, backward = layer.linear_s(
         at, at.tokens, at.shape.vocab / at.plans.tp, at.shape.hidden, half=True
     )
-    moved = elementwise.logits_bytes(at.shape, at.plans, at.tokens)
+    moved = elementwise.logits_bytes(at.shape, at.plans, at.tokens, at.profile.logits_bytes)
     return forward + backward + elementwise.stream_s(moved, at.accelerator)
 
 

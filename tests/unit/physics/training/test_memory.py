@@ -2,17 +2,19 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from tenfold.model.estimate import ShapeRow, TrainEstimate
+from tenfold.model.estimate import ShapeRow, TrainEstimate, TrainRow
 from tenfold.physics.training.arrays import RECOMPUTE_CODES, SHARD_CODES, parameters
 from tenfold.physics.training.memory import fits, memory_of
 from tenfold.study.estimate.train import estimate_train
 from training_builders import CATALOGUE, PROFILE, part, plan, row, shape
 
 MEASURED = Path(__file__).parents[5] / "shared" / "measured" / "h200_train.jsonl"
+OWN = Path(__file__).parents[4] / "benchmarks" / "planner"
 GIB = 1 << 30
 
 
@@ -80,28 +82,7 @@ def test_experts_are_divided_by_expert_parallelism():
 @pytest.mark.skipif(not MEASURED.is_file(), reason="the measured rows are not on this machine")
 def test_memory_and_refusals_on_the_h200_are_as_measured():
     raws = [json.loads(line) for line in MEASURED.read_text().splitlines()]
-    rows = [
-        row(
-            id=str(place),
-            model=ShapeRow(
-                layers=raw["layers"],
-                hidden=raw["hidden"],
-                heads=raw["heads"],
-                kv_heads=raw["kv"],
-                ffn=raw["ffn"],
-                vocab=raw["vocab"],
-                gated=True,
-            ),
-            accelerator="H200",
-            gpus=1,
-            seq=raw["seq"],
-            micro_batch=raw["mbs"],
-            global_batch=raw["mbs"] * raw["ga"],
-            recompute=raw["recompute"],
-            stack="pytorch-compile",
-        )
-        for place, raw in enumerate(raws)
-    ]
+    rows = [h200_row(raw, "pytorch-compile") for raw in raws]
     found = estimate_train(rows, CATALOGUE)
     answers = [answer for answer in found if isinstance(answer, TrainEstimate)]
     assert [answer.fits for answer in answers] == ["error" not in raw for raw in raws]
@@ -111,3 +92,73 @@ def test_memory_and_refusals_on_the_h200_are_as_measured():
         if "error" not in raw
     ]
     assert np.median(errors) < 0.06
+
+
+@pytest.mark.parametrize("name", ["h200_fresh.jsonl", "h200_measured.jsonl"])
+def test_every_step_of_our_own_script_allocated_what_is_predicted(name: str):
+    raws = [json.loads(line) for line in (OWN / name).read_text().splitlines()]
+    found = estimate_train([h200_row(raw, "pytorch-masters") for raw in raws], CATALOGUE)
+    for raw, answer in zip(raws, found, strict=True):
+        assert isinstance(answer, TrainEstimate)
+        assert answer.fits == ("error" not in raw), raw
+        if "error" not in raw:
+            assert answer.memory_gib == pytest.approx(raw["peak_gib"], rel=0.015), raw
+
+
+def test_a_stage_of_405b_keeps_what_was_measured_for_each_micro_batch():
+    """Eight layers at tp 8 kept 4.004 GiB of an H200 for each micro-batch in flight."""
+    large = shape(layers=128, hidden=16384, heads=128, kv_heads=8, ffn=53248, vocab=1000)
+    usual = {"tp": 8.0, "pp": 16.0, "seq": 8192.0, "sequence_parallel": 1.0}
+    one, two = (
+        float(memory_of(large, plan(**usual, global_batch=batch), PROFILE).activations_bytes)
+        for batch in (4.0, 5.0)
+    )
+    assert (two - one) / GIB == pytest.approx(4.004, rel=0.01)
+
+
+@pytest.mark.parametrize(("gpus", "dp"), [(8192, 64), (16384, 128)])
+def test_llama_3_405b_fits_without_recompute_as_it_did(gpus: int, dp: int):
+    asked = row(
+        model="Llama 3.1 405B",
+        gpus=gpus,
+        seq=8192,
+        global_batch=2048,
+        tp=8,
+        pp=16,
+        dp=dp,
+        shard="zero2",
+        recompute="none",
+        stack="meta",
+    )
+    [answer] = estimate_train([asked], CATALOGUE)
+    assert isinstance(answer, TrainEstimate)
+    assert answer.fits
+    assert 0.37 < answer.mfu < 0.47
+
+
+def test_recompute_in_some_layers_lies_between_none_and_all():
+    full = float(RECOMPUTE_CODES["full"])
+    peaks = [peak(recompute=full, recompute_share=share) for share in (0.0, 0.25, 0.5, 1.0)]
+    assert peaks == sorted(peaks, reverse=True)
+    assert peaks[0] > peaks[-1]
+
+
+def h200_row(raw: dict[str, Any], stack: str) -> TrainRow:
+    return row(
+        model=ShapeRow(
+            layers=raw["layers"],
+            hidden=raw["hidden"],
+            heads=raw["heads"],
+            kv_heads=raw["kv"],
+            ffn=raw["ffn"],
+            vocab=raw["vocab"],
+            gated=True,
+        ),
+        accelerator="H200",
+        gpus=1,
+        seq=raw["seq"],
+        micro_batch=raw["mbs"],
+        global_batch=raw["mbs"] * raw["ga"],
+        recompute=raw["recompute"],
+        stack=stack,
+    )
