@@ -189,11 +189,12 @@ def _free(answer: GrowAnswer) -> list[str]:
 
 def _constant(answer: GrowAnswer) -> list[str]:
     """Return the layers that are OK and that the axis does not change."""
-    others = {row.layer for row in (*answer.rows, *answer.layers) if row.status != "constant"}
+    breaks = {row.layer for row in (*answer.rows, *answer.layers) if row.status == "breaks"}
+    free = {row.layer for row in answer.layers if row.status == "free"}
     names = (
-        row.label if row.layer in others else row.title
+        row.label if row.layer in breaks else row.title
         for row in answer.layers
-        if row.status == "constant"
+        if row.status == "constant" and row.layer not in free
     )
     return list(dict.fromkeys(names))
 
