@@ -21,6 +21,7 @@ from tenfold.live.executor import (
     NodeUnreachable,
     Observation,
     OrderRefused,
+    ShellRequest,
 )
 from tenfold.live.inbox import Answer, Cancel, Inbox, Submit
 from tenfold.live.job_registry import JobEntry
@@ -296,6 +297,9 @@ class ChanceExecutor:
         for key in attempts:
             if key in self._hands.attempts:
                 self._hands.attempts[key].is_settled = True
+
+    def open_shell(self, job_id: JobId, attempt: int, request: ShellRequest) -> Reason:
+        return Reason("shell-unsupported")
 
     def logs(self, job_id: JobId, attempt: int, member: int, bytes_most: int = 0) -> MemberLog:
         return MemberLog(tail=b"", paths=(), bytes_kept=0)

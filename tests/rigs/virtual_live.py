@@ -29,6 +29,7 @@ from tenfold.live.executor import (
     NodeReachable,
     NodeUnreachable,
     Observation,
+    ShellRequest,
 )
 from tenfold.live.inbox import Inbox, JobActivity, JoinNodes, ReportActivity, Request
 from tenfold.model.fault import Fault
@@ -158,6 +159,9 @@ class VirtualExecutor:
 
     def settle(self, attempts: Sequence[tuple[JobId, int]]) -> None:
         pass
+
+    def open_shell(self, job_id: JobId, attempt: int, request: ShellRequest) -> Reason:
+        return Reason("shell-unsupported")
 
     def logs(self, job_id: JobId, attempt: int, member: int, bytes_most: int = 0) -> MemberLog:
         return MemberLog(tail=b"", paths=(), bytes_kept=0)

@@ -94,6 +94,17 @@ def print_log(chunks: Iterable[str], *, raw: bool = False, ends_line: bool = Tru
         sys.stdout.write("\n")
 
 
+def print_bytes(content: bytes, *, error: bool = False, raw: bool = False) -> None:
+    """Print bytes of a shell at once: unchanged if `raw` or piped, and escaped on a terminal."""
+    stream = sys.stderr if error else sys.stdout
+    if not raw and stream.isatty():
+        stream.write(visible(content.decode(errors="replace")))
+    else:
+        stream.flush()
+        stream.buffer.write(content)
+    stream.flush()
+
+
 def print_note(text: str) -> None:
     """Print a note to standard error: standard output is data only."""
     complain(f"note: {text}")

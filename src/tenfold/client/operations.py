@@ -1,5 +1,6 @@
 """Every API call, once: `AsyncClient` awaits it and `Client` runs it to completion."""
 
+from base64 import b64encode
 from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from math import inf
@@ -49,6 +50,15 @@ from tenfold.model.api.nodes import (
     NodeStatus,
     NodeStatuses,
     NodeVerb,
+)
+from tenfold.model.api.shells import (
+    Frame,
+    FrameReader,
+    OpenedShell,
+    OpenShell,
+    ShellInput,
+    ShellReceived,
+    Terminal,
 )
 from tenfold.model.api.tokens import DAYS, CreateToken, NewToken, RoleName, Token, Tokens
 from tenfold.model.errors import TenfoldError, Unreachable
@@ -205,6 +215,46 @@ class Operations:
     ) -> Why:
         """Return why a job is pending and what would start it."""
         return await self._call(get(f"{_job(job_id)}/why", Why, seek=seek, eta=eta or None))
+
+    async def open_shell(
+        self,
+        job_id: str,
+        *,
+        command: Sequence[str] = (),
+        member: int = 0,
+        terminal: Terminal | None = None,
+    ) -> OpenedShell:
+        """Open a shell beside a process of a running job; read its output with `shell_output`."""
+        wanted = OpenShell(command=list(command), member=member, terminal=terminal)
+        return await self._call(post(f"{_job(job_id)}/shells", OpenedShell, wanted))
+
+    async def shell_output(self, job_id: str, shell_id: str) -> AsyncGenerator[Frame, None]:
+        """Yield the output of a shell until it ends; leaving this hangs it up."""
+        frames = FrameReader()
+        call = get(f"{_job(job_id)}/shells/{path_quoted(shell_id)}", OpenedShell)
+        async with self._stream(call, {}) as answer:
+            async for chunk in answer.chunks():
+                for frame in frames.read(chunk):
+                    yield frame
+
+    async def shell_input(  # noqa: PLR0913 - each is a part of one request
+        self,
+        job_id: str,
+        shell_id: str,
+        data: bytes = b"",
+        *,
+        offset: int = 0,
+        end: bool = False,
+        rows: int | None = None,
+        columns: int | None = None,
+    ) -> ShellReceived:
+        """Type into a shell, from a byte on; return how much of it was received."""
+        typed = ShellInput(
+            offset=offset, data=b64encode(data).decode(), end=end, rows=rows, columns=columns
+        )
+        path = f"{_job(job_id)}/shells/{path_quoted(shell_id)}"
+        # Safe to repeat: what was received is skipped.
+        return await self._call(post(path, ShellReceived, typed, new_key()))
 
     async def nodes(self) -> tuple[Node, ...]:
         """Return the nodes of the fleet."""

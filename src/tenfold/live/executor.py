@@ -153,6 +153,66 @@ class MemberLog(Struct, frozen=True, kw_only=True):
     """Bytes dropped over all members of an ended attempt."""
 
 
+class TerminalSize(Struct, frozen=True):
+    """Rows and columns of a terminal."""
+
+    rows: int = 24
+    columns: int = 80
+
+
+class ShellRequest(Struct, frozen=True, kw_only=True):
+    """A command to run beside a member of a running attempt."""
+
+    command: tuple[str, ...]
+    member: int = 0
+    terminal: TerminalSize | None = None
+    """The terminal that it runs in; None for pipes."""
+    term: str = ""
+    """The kind of terminal, for `TERM`."""
+
+
+class ShellOutput(Struct, frozen=True):
+    """What a shell printed. In a terminal, errors are not told apart."""
+
+    content: bytes
+    is_error: bool = False
+
+
+class ShellEnded(Struct, frozen=True):
+    """A shell ended; with neither code nor signal, its attempt did."""
+
+    exit_code: int | None = None
+    signal: int | None = None
+
+
+class Shell(Protocol):
+    """A command that runs in the allocation of an attempt. No call waits."""
+
+    def fileno(self) -> int:
+        """Return a descriptor that is readable while `read` has something to return."""
+        ...
+
+    def read(self) -> list[ShellOutput | ShellEnded]:
+        """Return new output, and the end after all output."""
+        ...
+
+    def write(self, content: bytes) -> int:
+        """Send input; return how many bytes were taken, which may be none."""
+        ...
+
+    def end_input(self) -> None:
+        """End the input; in a terminal, this is Ctrl-D."""
+        ...
+
+    def resize(self, size: TerminalSize) -> None:
+        """Change the size of its terminal; nothing happens without one."""
+        ...
+
+    def close(self) -> None:
+        """Hang up: the shell and its session are ended."""
+        ...
+
+
 class Executor(Protocol):
     """Runs attempts for the live world. Each client is used by one thread."""
 
@@ -191,6 +251,15 @@ class Executor(Protocol):
         self, job_id: JobId, attempt: int, member: int, bytes_most: int = LOG_TAIL_BYTES
     ) -> MemberLog:
         """Return the tail of a member's log; empty if it wrote nothing."""
+        ...
+
+    def open_shell(self, job_id: JobId, attempt: int, request: ShellRequest) -> Shell | Reason:
+        """Run a command beside a member of a running attempt; return why not if it cannot.
+
+        It has the user, folder, variables, devices, limits and container of the member. It ends
+        with the attempt, and does not keep it alive. This may be called from any thread, and waits
+        until the command runs.
+        """
         ...
 
     def close(self) -> None:

@@ -17,6 +17,7 @@ from litestar.openapi.spec import Components, SecurityScheme
 from tenfold import __version__
 from tenfold.model.api.nodes import NodeActionRequest
 from tenfold.model.api.problems import ProblemBody
+from tenfold.model.api.shells import OpenShell, ShellInput
 from tenfold.model.api.tokens import CreateToken
 from tenfold.model.job.spec import JobSpec
 from tenfold.server.auth.access import requires_role
@@ -61,8 +62,9 @@ def config() -> OpenAPIConfig:
 
 def described(schema: Schema) -> Schema:
     """Return a description with request bodies and the error format added."""
-    (job, nodes, token, problem), parts = msgspec.json.schema_components(
-        (JobSpec, NodeActionRequest, CreateToken, ProblemBody), ref_template=_REF
+    (job, nodes, token, shell, typed, problem), parts = msgspec.json.schema_components(
+        (JobSpec, NodeActionRequest, CreateToken, OpenShell, ShellInput, ProblemBody),
+        ref_template=_REF,
     )
     batch = {
         "type": "object",
@@ -85,6 +87,8 @@ def described(schema: Schema) -> Schema:
     paths["/api/v1/jobs/dry-run"]["post"]["requestBody"] = _body(job)
     paths["/api/v1/nodes"]["post"]["requestBody"] = _body(nodes)
     paths["/api/v1/tokens"]["post"]["requestBody"] = _body(token)
+    paths["/api/v1/jobs/{job_id}/shells"]["post"]["requestBody"] = _body(shell)
+    paths["/api/v1/jobs/{job_id}/shells/{shell_id}"]["post"]["requestBody"] = _body(typed)
     return {**schema, "paths": paths, "components": {**components, "schemas": schemas}}
 
 

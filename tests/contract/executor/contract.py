@@ -21,6 +21,7 @@ from contract.executor.real_processes import (
     wait_for_a,
     wait_until_over,
 )
+from contract.executor.shells import ShellContract
 from tenfold.live.executor import (
     AttemptEnded,
     AttemptLost,
@@ -38,7 +39,7 @@ from tenfold.model.units import Millis
 from tenfold.report.reasons.render import render
 
 
-class ExecutorContract:
+class ExecutorContract(ShellContract):
     """Subclass it with a fixture `rig`."""
 
     @pytest.fixture

@@ -35,6 +35,9 @@ GET    /api/v1/jobs/{job_id}                  401  401 401   200 404  200 404  2
 POST   /api/v1/jobs/{job_id}/release          401  401 401   403 403  403 403  409 409  409 409
 DELETE /api/v1/jobs/{job_id}                  401  401 401   403 403  202 404  202 202  202 202
 GET    /api/v1/jobs/{job_id}/logs             401  401 401   200 404  200 404  200 200  200 200
+POST   /api/v1/jobs/{job_id}/shells           401  401 401   403 403  409 404  409 409  409 409
+GET    /api/v1/jobs/{job_id}/shells/{shell_id} 401 401 401   403 403  404 404  404 404  404 404
+POST   /api/v1/jobs/{job_id}/shells/{shell_id} 401 401 401   403 403  404 404  404 404  404 404
 GET    /api/v1/jobs/{job_id}/why              401  401 401   200 404  200 404  200 200  200 200
 GET    /api/v1/nodes                          401  401 401   200 200  200 200  200 200  200 200
 POST   /api/v1/nodes                          401  401 401   403 403  403 403  200 200  200 200
@@ -50,8 +53,8 @@ GET    /api/v1/schema                         401  401 401   200 200  200 200  2
 GET    /api/v1/schema/openapi.json            401  401 401   200 200  200 200  200 200  200 200
 GET    /api/v1/schema/{path}                  401  401 401   404 404  404 404  404 404  404 404
 """
-"""Nodes have no team: both columns are the same. 409: no job is held, and virtual nodes are not
-tested."""
+"""Nodes have no team: both columns are the same. 409: no job is held or running, and virtual nodes
+are not tested. A shell can be used only by the token that opened it: `test_shells.py`."""
 ROLES = ("viewer", "member", "operator", "admin")
 CALLERS = ("none", "bad", "revoked", *ROLES)
 SECRET = "the-secret-of-blue"
@@ -129,6 +132,7 @@ class Callers:
         if "{token_id}" in target:
             target = target.replace("{token_id}", self._plane.new_token("viewer", cell.team)[1])
         target = target.replace("{node_id}", self.node).replace("{path}", "nothing.json")
+        target = target.replace("{shell_id}", "none")
         if cell.path == f"{API}/events":
             target += "?after=0&follow=false"
         if cell.path == f"{API}/jobs" and cell.method == "GET":

@@ -20,6 +20,7 @@ from tenfold.live.executor import (
     NodeUnreachable,
     Observation,
     OrderRefused,
+    ShellRequest,
 )
 from tenfold.live.inbox import (
     AcceptNode,
@@ -99,6 +100,9 @@ class Scripted:
         test = NodeTest(figures=(Figure("core-float", value or 0.0, "GFLOP/s"),))
         said = b"a warning\n" + msgspec.json.encode(test) + b"\n"
         return MemberLog(tail=said, paths=(), bytes_kept=len(said))
+
+    def open_shell(self, job_id: JobId, attempt: int, request: ShellRequest) -> Reason:
+        return Reason("shell-unsupported")
 
     def close(self) -> None:
         pass

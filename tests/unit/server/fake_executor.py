@@ -14,8 +14,10 @@ from tenfold.live.executor import (
     Launch,
     MemberLog,
     Observation,
+    ShellRequest,
 )
 from tenfold.model.ids import JobId
+from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 
 
@@ -116,6 +118,9 @@ class FakeExecutor:
 
     def logs(self, job_id: JobId, attempt: int, member: int, bytes_most: int = 65_536) -> MemberLog:
         return self._processes.logs(job_id, attempt, member, bytes_most)
+
+    def open_shell(self, job_id: JobId, attempt: int, request: ShellRequest) -> Reason:
+        return Reason("shell-unsupported")
 
     def close(self) -> None:
         pass

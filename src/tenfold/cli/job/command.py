@@ -325,6 +325,30 @@ def logs_command(
     )
 
 
+@app.command(name="shell")
+def shell_command(
+    job: JobName,
+    *command: Annotated[str, Parameter(help="Command to run instead of a shell, after `--`")],
+    member: Annotated[
+        int,
+        Parameter(
+            help="Index of the process beside which it runs (default: 0)", validator=NOT_NEGATIVE
+        ),
+    ] = 0,
+) -> None:
+    """Open a shell in a running job: `tenfold job shell train-12`.
+
+    The shell has the user, working directory, variables, GPUs, limits and container of the job. It
+    ends with the job, and does not keep it alive. If standard input is a terminal, the shell gets
+    one too; otherwise its input and output are pipes: `tenfold job shell train-12 -- nvidia-smi`.
+
+    The exit status is that of the shell or command.
+    """
+    from tenfold.cli.job.shell import run_shell  # noqa: PLC0415
+
+    run_shell(job, command, member=member)
+
+
 @app.command(name="cancel")
 def cancel_command(
     *jobs: Annotated[str, Parameter(help="Job names")], as_json: Json = False

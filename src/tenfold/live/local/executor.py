@@ -26,6 +26,8 @@ from tenfold.live.executor import (
     NodeUnreachable,
     Observation,
     OrderRefused,
+    Shell,
+    ShellRequest,
 )
 from tenfold.live.local.attempt import logs
 from tenfold.live.local.attempt.environment import inherited
@@ -34,6 +36,7 @@ from tenfold.live.local.member.images import runtime_variables
 from tenfold.live.local.member.limits import PIDS_MOST
 from tenfold.live.local.member.team_users import TeamUsers
 from tenfold.live.local.processes import boot
+from tenfold.live.local.shells import open_shell
 from tenfold.live.local.spawner.launches import launch_line, user_of, why_refused
 from tenfold.live.local.spawner.link import SpawnerLink
 from tenfold.live.local.spawner.wire import EndLine, NoteLine, ReasonLine, StopLine, checked_end
@@ -178,6 +181,10 @@ class LocalExecutor:
             bytes_kept=kept,
             segments=tuple(logs.segment_offsets(folder.path, member)),
         )
+
+    def open_shell(self, job_id: JobId, attempt: int, request: ShellRequest) -> Shell | Reason:
+        """Run a command beside a member of a running attempt; return why not if it cannot."""
+        return open_shell(self.home, job_id, attempt, request)
 
     def close(self) -> None:
         """Disconnect from the spawner. Running jobs continue."""

@@ -57,6 +57,11 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+def in_session(leader: int) -> list[int]:
+    """Return the processes of a session."""
+    return [pid for pid in _all() if _session(pid) == leader]
+
+
 def children(pid: int) -> list[int]:
     """Return the direct children of a process."""
     return [other for other in _all() if _parent(other) == pid]
@@ -140,10 +145,19 @@ def _all() -> list[int]:
 
 
 def _parent(pid: int) -> int | None:
+    return _number(pid, 1)
+
+
+def _session(pid: int) -> int | None:
+    return _number(pid, 3)
+
+
+def _number(pid: int, place: int) -> int | None:
+    """Return a field of a process, counted from its state; None if it is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             text = file.read()
     except OSError:
         return None
     # The name is in parentheses and may contain parentheses and spaces.
-    return int(text.rpartition(b")")[2].split()[1])
+    return int(text.rpartition(b")")[2].split()[place])

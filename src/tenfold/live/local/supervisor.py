@@ -29,15 +29,17 @@ from tenfold.live.local.member.containers import (
     runtime_failure,
     wait_for_cleanup,
 )
-from tenfold.live.local.member.images import container_command, is_podman
+from tenfold.live.local.member.images import container_command, is_podman, shell_command
 from tenfold.live.local.member.limits import AttemptCgroup, ResourceLimits, SupervisorGroup
 from tenfold.live.local.member.members import (
     BLOCKED_SIGNALS,
+    Streams,
     open_pipe,
     prepare_for_members,
     spawn_member,
     start_member,
 )
+from tenfold.live.local.member.shells import Shells
 from tenfold.live.local.member.user import raise_limits
 from tenfold.live.local.processes import (
     become_subreaper,
@@ -56,6 +58,7 @@ from tenfold.live.local.spawner.wire import (
     EndLine,
     LaunchLine,
     ReasonLine,
+    ShellLine,
     StartedLine,
     line,
     own_group_name,
@@ -167,11 +170,14 @@ class _Supervisor:
         self._first: tuple[int, int] | None = None
         self._started_ms: int | None = None
         self._died_ms: int | None = None
+        self._folders: JobFolders | None = None
+        self._port = 0
+        self._shells = Shells(folder.path, self._poll, self._start_shell, self.launch.get("user"))
 
     @property
     def is_reusable(self) -> bool:
         """Whether nothing was signalled: then nothing of the attempt is left here."""
-        return self._reason is None and not self._stopping
+        return self._reason is None and not self._stopping and not self._shells.were_used
 
     @property
     def started_ms(self) -> int | None:
@@ -193,6 +199,7 @@ class _Supervisor:
         if is_podman(self.launch["runtime"]) and (self._first is None or self._first[1] >= 0):
             wait_for_cleanup()
         end_descendants()
+        self._shells.close()
         for pipe, log in list(self._logs.items()):
             while log.copy_from(pipe) and select.select([pipe], [], [], 0)[0]:
                 pass
@@ -202,7 +209,7 @@ class _Supervisor:
 
     def _start(self) -> None:
         launch, folder = self.launch, self.folder
-        folders = JobFolders(folder.home, launch)
+        self._folders = folders = JobFolders(folder.home, launch)
         chown_root_leftovers(folder, folders)
         workdir = folders.prepare()
         user = launch.get("user")
@@ -211,7 +218,7 @@ class _Supervisor:
         os.close(workdir)
         if user is not None:
             raise_limits()
-        port = _free_port()
+        self._port = port = _free_port()
         complaint = self._start_members(port, folders)
         self._heartbeats = Heartbeats(
             folder.path, len(launch["members"]), launch["silent_ms_most"], monotonic_ms()
@@ -298,7 +305,7 @@ class _Supervisor:
             pid = start_member(
                 command,
                 environment,
-                output=writer,
+                streams=Streams(writer, writer),
                 failures=failures,
                 group=self.group,
                 memory_mib=launch["members"][rank]["memory_mib"],
@@ -313,12 +320,57 @@ class _Supervisor:
         self._logs[reader] = LogWriter(folder.path, rank, launch["log_bytes_most"])
         self._poll.register(reader, select.POLLIN)
 
+    def _start_shell(self, shell: ShellLine, streams: Streams) -> int:
+        """Start a process beside a member, as the member was started; raises `OSError`."""
+        launch, folder, rank = self.launch, self.folder, shell["member"]
+        if self._folders is None or self._stopping or not 0 <= rank < len(launch["members"]):
+            raise ProcessLookupError(0, "the job is ending")
+        environment = member_environment(
+            launch,
+            rank,
+            self._port,
+            home=self._folders.team,
+            attempt_folder=folder.path,
+            saves_folder=self._folders.checkpoints,
+        )
+        if "term" in shell:
+            environment["TERM"] = shell["term"]
+        command, user, mounts = shell["command"], launch.get("user"), None
+        if launch["image"]:
+            found = shell_command(launch, rank, environment, folder.path, self._folders, shell)
+            command, environment, user, mounts = found
+        failed, failures = os.pipe2(os.O_CLOEXEC)
+        signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED_SIGNALS)
+        try:
+            pid = start_member(
+                command,
+                environment,
+                streams=streams,
+                failures=failures,
+                group=self.group,
+                memory_mib=launch["members"][rank]["memory_mib"],
+                user=user,
+                mounts=mounts,
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, BLOCKED_SIGNALS)
+            os.close(failures)
+        try:
+            complaint = os.read(failed, 4_096)
+        finally:
+            os.close(failed)
+        if complaint:
+            raise OSError(0, complaint.decode(errors="replace").splitlines()[0])
+        return pid
+
     def _poll_once(self) -> None:
         """Wait for the next event and handle it."""
         for ready, _ in self._poll.poll(self._wait_ms()):
             if ready == self._signals:
                 self._on_signals(os.read(self._signals, 256))
-            elif not self._logs[ready].copy_from(ready):
+            elif ready in self._shells:
+                self._shells.on_ready(ready, monotonic_ms())
+            elif ready in self._logs and not self._logs[ready].copy_from(ready):
                 self._poll.unregister(ready)
                 self._close_log(ready)
         now = monotonic_ms()
@@ -344,6 +396,7 @@ class _Supervisor:
     def _on_signals(self, numbers: bytes) -> None:
         if signal.SIGUSR1 in numbers:
             self._read_stop()
+            self._shells.accept()
         if signal.SIGUSR2 in numbers:
             # The disk was too full for a stop request.
             reason: ReasonLine = {"code": "stopped", "sentence": "it was stopped"}
@@ -357,6 +410,8 @@ class _Supervisor:
             rank = self._ranks.pop(pid, None)
             if rank is not None:
                 self._member_ended(rank, os.waitstatus_to_exitcode(status))
+            elif self._shells.were_used:
+                self._shells.ended(pid, os.waitstatus_to_exitcode(status))
 
     def _member_ended(self, rank: int, code: int) -> None:
         if code == 0:
@@ -426,6 +481,7 @@ class _Supervisor:
         now = monotonic_ms()
         if self._kill_at_ms is not None:
             waits.append(max(self._kill_at_ms - now, 0))
+        waits.extend(self._shells.next_kill_ms(now))
         if self._heartbeats is not None and not self._stopping:
             waits.extend(self._heartbeats.next_check_ms(now))
         if self._notes.has_unsent or self._notified_inside is not None:

@@ -14,6 +14,11 @@ REQUESTS = {
     "backlog-full": Template(
         "the team's unfinished jobs have {most_mib} MiB of events, which is the limit"
     ),
+    "shell-not-running": Template("job {name:name} is not running"),
+    "shell-no-member": Template("job {name:name} has {count} processes, numbered from 0"),
+    "shell-failed": Template("cannot open a shell[: {said:text}|]", plain="cannot open a shell"),
+    "shell-unsupported": Template("this executor cannot open shells in running jobs"),
+    "too-many-shells": Template("{most} shells are open, which is the limit"),
     "request-failed": Template("the control plane failed on this request ({error:word})"),
     "loop-failed": Template(
         "{error:word}[: {said:text}|: {detail:word}|]", plain="the scheduling loop failed"

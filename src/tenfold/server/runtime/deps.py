@@ -24,6 +24,7 @@ from tenfold.server.metrics.metrics import Meters
 from tenfold.server.metrics.traces import Traces
 from tenfold.server.runtime.admission import Budgets
 from tenfold.server.runtime.limiter import Limiter
+from tenfold.server.shells import OpenShellCall, OpenShells, no_shells
 from tenfold.server.workdirs import FolderCheck, any_folder
 
 
@@ -68,6 +69,9 @@ class Control(Struct, frozen=True, kw_only=True, eq=False):
     """Identifies this machine; jobs submitted from it may run in the submitter's folder."""
     folder_check: FolderCheck = any_folder
     """Whether a team's jobs may enter a folder."""
+    open_shell: OpenShellCall = no_shells
+    """Opens a shell in a running attempt; thread-safe."""
+    shells: OpenShells = field(default_factory=OpenShells)
     wait_s: float = WAIT_S
     """How long a request waits for the loop."""
     is_closing: Callable[[], bool] = lambda: False

@@ -52,6 +52,7 @@ from tenfold.server.metrics.usage import UsageCollector
 from tenfold.server.runtime.admission import Budgets
 from tenfold.server.runtime.budgets import Limits
 from tenfold.server.runtime.deps import Control, JobLogs
+from tenfold.server.shells import OpenShellCall, no_shells
 from tenfold.server.workdirs import FolderCheck, any_folder
 
 END_S = 30.0
@@ -75,6 +76,7 @@ class ServerDeps(Struct, frozen=True, kw_only=True, eq=False):
     workdir: Workdir = lambda _: ""
     machine: str = ""
     folder_check: FolderCheck = any_folder
+    open_shell: OpenShellCall = no_shells
     policy: Policy = Policy()
     shadow: Policy | None = None
     """A policy whose decisions are logged and not carried out."""
@@ -140,6 +142,7 @@ class Runtime:
             workdir=deps.workdir,
             machine=deps.machine,
             folder_check=deps.folder_check,
+            open_shell=deps.open_shell,
             wait_s=deps.wait_s,
             late=self.late,
             clock_ahead_ms=self.clock_ahead_ms,

@@ -9,6 +9,7 @@ import os
 import signal
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from functools import partial
 from getpass import getuser
 from socket import gethostname
 from types import FrameType
@@ -26,10 +27,12 @@ from tenfold.journal.read import counts
 from tenfold.journal.store import reason_of
 from tenfold.journal.usable import check_usable
 from tenfold.live.gpu_use import gpu_reader
+from tenfold.live.local.attempt.folder import ExecutorDir
 from tenfold.live.local.executor import LocalExecutor
 from tenfold.live.local.member.team_users import TeamUsers
 from tenfold.live.local.node_test import COMMAND
 from tenfold.live.local.processes import boot
+from tenfold.live.local.shells import open_shell
 from tenfold.live.local.usage import LocalProbe
 from tenfold.model.errors import TenfoldError, Unreachable
 from tenfold.model.reason import Reason
@@ -194,6 +197,7 @@ def _deps(settings: Settings, folder: StateDir, users: TeamUsers | None) -> Serv
         workdir=workdir_in(folder.run),
         machine=boot(),
         folder_check=check_folders(users),
+        open_shell=partial(open_shell, ExecutorDir(str(folder.run))),
         policy=settings.policy,
         shadow=settings.shadow,
         shadow_log=folder.shadow,

@@ -3,16 +3,21 @@
 import io
 import json
 import os
+import pty
+import select
 import signal
 import subprocess
 import sys
 from collections.abc import Generator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from patience import HANG_S
+from patience import HANG_S, until
 from tenfold.cli.main import main
+from tenfold.client.client import Client
+from tenfold.model.errors import Refused
 from unit.up_process import Up, commands_find, running
 
 Printed = pytest.CaptureFixture[str]
@@ -156,3 +161,58 @@ def test_the_state_of_the_code_is_recorded_without_secrets(project: Path, capsys
     assert main(["job", "submit", "--no-snapshot", "--json", "--", "true"]) == 0
     bare = json.loads(capsys.readouterr().out)["id"]
     assert main(["job", "show", bare, "--diff"]) == 1
+
+
+@pytest.fixture
+def running_job(project: Path, capsys: Printed) -> Generator[str, None, None]:
+    assert main(["job", "submit", "--gpus", "2", "--json", "--", "sleep", "600"]) == 0
+    job_id = json.loads(capsys.readouterr().out)["id"]
+    with Client() as client:
+        until(lambda: client.job(job_id).state == "running")
+        yield job_id
+        with suppress(Refused):
+            client.cancel(job_id)
+
+
+def test_a_command_in_a_running_job_has_its_folder_and_devices_and_passes_its_exit_code_on(
+    running_job: str, project: Path
+):
+    words = [sys.executable, "-m", "tenfold", "job", "shell", running_job]
+    script = 'pwd; echo "$CUDA_VISIBLE_DEVICES"; cat; echo oops >&2; exit 5'
+    words += ["--", "sh", "-c", script]
+    done = subprocess.run(words, input=b"typed\n", capture_output=True, timeout=HANG_S, check=False)
+    assert done.stdout.decode().splitlines() == [str(project), "0,1", "typed"]
+    assert (done.stderr, done.returncode) == (b"oops\n", 5)
+
+
+def test_a_shell_on_a_terminal_gets_one_and_ends_with_its_job(running_job: str):
+    terminal, theirs = pty.openpty()
+    words = [sys.executable, "-m", "tenfold", "job", "shell", running_job]
+    one = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    # Typed once the shell has printed its prompt: until then, keys may be echoed by this terminal.
+    seen = _seen(terminal, b"$ ", b"# ")
+    os.write(terminal, b"tty; echo a$((40 + 2))b\n")
+    seen += _seen(terminal, b"a42b")
+    assert b"/dev/pts/" in seen
+    assert main(["job", "cancel", running_job]) == 0
+    _seen(terminal, b"ended")
+    assert one.wait(HANG_S) == 1
+    os.close(terminal)
+
+
+def _seen(terminal: int, *wanted: bytes) -> bytes:
+    """Read a terminal until one of these is printed."""
+    seen = b""
+    while not any(one in seen for one in wanted):
+        assert select.select([terminal], [], [], HANG_S)[0], seen
+        seen += os.read(terminal, 4_096)
+    return seen
+
+
+def test_no_shell_is_opened_in_a_job_that_does_not_run(project: Path, capsys: Printed):
+    assert main(["job", "submit", "--wait", "--json", "--", "true"]) == 0
+    job_id = json.loads(capsys.readouterr().out)["id"]
+    assert main(["job", "shell", job_id, "--", "true"]) == 3
+    assert f"job `{job_id}` is not running" in capsys.readouterr().err
+    assert main(["job", "shell", "nobody-1"]) == 2

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from tenfold.live.local.attempt.folder import private_folder
 from tenfold.live.local.attempt.places import JobFolders
 from tenfold.live.local.member.mounts import TeamMounts
-from tenfold.live.local.spawner.wire import LaunchLine, UserLine
+from tenfold.live.local.spawner.wire import LaunchLine, ShellLine, UserLine
 
 RUNTIMES = ("podman", "apptainer")
 INITS = (
@@ -115,6 +115,30 @@ def container_command(
     if gpus:
         words.append("--nv")
     return ContainerCommand([*words, launch["image"], *launch["command"]], environment, user)
+
+
+def shell_command(
+    launch: LaunchLine,
+    rank: int,
+    environment: dict[str, str],
+    attempt: str,
+    folders: JobFolders,
+    shell: ShellLine,
+) -> ContainerCommand:
+    """Return how to run a shell in the container of a member.
+
+    podman has the member's variables, user and folder with the container. apptainer keeps no
+    containers: the shell gets another one of the same image with the same folders.
+    """
+    if not is_podman(launch["runtime"]):
+        one: LaunchLine = {**launch, "command": shell["command"]}
+        beat = environment[_MARK]
+        return container_command(one, rank, environment, attempt, folders, beat)
+    words = [launch["runtime"], "exec", "--interactive"]
+    words += ["--tty"] if "rows" in shell else []
+    words += [f"--env=TERM={shell['term']}"] if "term" in shell else []
+    own = {**runtime_environment(launch), _MARK: environment[_MARK]}
+    return ContainerCommand([*words, container_name(attempt, rank), *shell["command"]], own, None)
 
 
 def container_name(attempt: str, rank: int) -> str:

@@ -7,10 +7,13 @@ members share is therefore set up once, in the supervisor. Even so a fork costs 
 than `posix_spawn`, which copies nothing: twice what running `true` takes.
 """
 
+import fcntl
 import os
 import resource
 import signal
+import termios
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from tenfold.live.local.member.limits import AttemptCgroup
 from tenfold.live.local.member.mounts import TeamMounts, mount_as_team
@@ -27,6 +30,17 @@ _FILES = resource.getrlimit(resource.RLIMIT_NOFILE)
 HANDLED_SIGNALS = (*BLOCKED_SIGNALS, signal.SIGPIPE, signal.SIGXFSZ)
 """Signals with a handler: a command gets the default for these, while ignored ones, as Python
 ignores the last two, would stay ignored."""
+
+
+class Streams(NamedTuple):
+    """What a process writes to and reads from."""
+
+    output: int
+    errors: int
+    input: int = -1
+    """-1 for that of the supervisor, which is empty."""
+    is_terminal: bool = False
+    """Whether they are a terminal, which the process then controls."""
 
 
 def prepare_for_members(folder: int, user: UserLine | None = None) -> None:
@@ -62,7 +76,7 @@ def start_member(  # noqa: PLR0913 - one thing after another that a member is
     command: list[str],
     environment: Mapping[str, str],
     *,
-    output: int,
+    streams: Streams,
     failures: int,
     group: AttemptCgroup,
     memory_mib: int,
@@ -96,8 +110,12 @@ def start_member(  # noqa: PLR0913 - one thing after another that a member is
                 # accessible.
                 own = _found(command[0], path)
                 found = own if "/" in own else found
-        os.dup2(output, 1)
-        os.dup2(output, 2)
+        if streams.input >= 0:
+            os.dup2(streams.input, 0)
+        os.dup2(streams.output, 1)
+        os.dup2(streams.errors, 2)
+        if streams.is_terminal:
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, BLOCKED_SIGNALS)
         os.execve(found, command, environment)
     except BaseException as error:

@@ -85,6 +85,16 @@ class StartedLine(TypedDict):
     limits: str
 
 
+class ShellLine(TypedDict):
+    """Control plane to supervisor: run a command beside a member."""
+
+    command: list[str]
+    member: int
+    term: NotRequired[str]
+    rows: NotRequired[int]
+    """Set if it runs in a terminal; the control plane sets its size."""
+
+
 class RecordLines(TypedDict):
     """All lines of an attempt's record. The last supervisor counts."""
 
@@ -196,6 +206,17 @@ def checked_end(value: dict[str, Any], now_ms: int) -> EndLine:
         if value.get(name) is not None:
             value[name] = max(0, min(value[name], now_ms))
     return cast(EndLine, value)
+
+
+def checked_shell(value: dict[str, Any]) -> ShellLine:
+    """Return the request of a shell; raises `ValueError` if it is damaged."""
+    command, member = value.get("command"), value.get("member")
+    words = cast("list[object]", command) if isinstance(command, list) else []
+    if not words or not all(isinstance(one, str) and "\0" not in one for one in words):
+        raise ValueError("not a command")
+    if not isinstance(member, int) or not isinstance(value.get("term", ""), str):
+        raise ValueError("not a request for a shell")
+    return cast(ShellLine, value)
 
 
 def checked_record(value: dict[str, Any]) -> RecordLines:
