@@ -5,6 +5,7 @@ whose token has ended.
 """
 
 import asyncio
+import logging
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
@@ -17,6 +18,7 @@ from tenfold.model.ids import JobId
 from tenfold.model.reason import Reason
 from tenfold.server.auth.tokens import Token
 from tenfold.server.problems import Problem
+from tenfold.server.runtime.logs import FIELDS
 
 SHELLS_MAX = 64
 OF_TOKEN_MAX = 8
@@ -26,6 +28,7 @@ CHECK_S = 2.0
 """How often a stream checks its token and that its client is there."""
 WRITE_S = 2.0
 """How long input waits for a program that does not read."""
+_LOG = logging.getLogger("tenfold.server")
 
 
 OpenShellCall = Callable[[JobId, int, ShellRequest], Shell | Reason]
@@ -67,11 +70,6 @@ class OpenShells:
             raise Problem(404, reason, "it has ended; open another with `tenfold job shell`")
         return session
 
-    def close_all(self) -> None:
-        """Hang up all shells: the server stops."""
-        for session in list(self._shells.values()):
-            session.close()
-
     def _remove(self, shell_id: str) -> None:
         self._shells.pop(shell_id, None)
 
@@ -93,7 +91,8 @@ class ShellSession:
         self.shell = shell
         self.received = 0
         """Bytes of input so far."""
-        self.is_read = False
+        self.is_claimed = self.is_read = False
+        """Whether a request for its output came, and whether that is being answered."""
         self._on_close = on_close
         self._is_closed = False
         self._typing = asyncio.Lock()
@@ -109,6 +108,7 @@ class ShellSession:
             self._is_closed = True
             self._on_close(self.id)
             self.shell.close()
+            _LOG.info("shell closed", extra={FIELDS: {"job": self.job_id, "shell": self.id}})
 
     async def type(self, offset: int, data: bytes) -> int:
         """Send input from a byte on; return the number of the next byte that is expected."""

@@ -13,13 +13,23 @@ from contract.executor.real_processes import (
     FOREVER,
     JOB,
     LONG_MS,
+    NOW_MS,
     Ear,
     launch,
     wait_for_a,
     wait_until_over,
 )
+from contract.executor.shells import opened, read_all
 from engines.podman import IMAGE, Podman, podman_with_image
-from tenfold.live.executor import AttemptEnded, AttemptLost, AttemptStarted, Launch, Member
+from patience import until
+from tenfold.live.executor import (
+    AttemptEnded,
+    AttemptLost,
+    AttemptStarted,
+    Launch,
+    Member,
+    ShellEnded,
+)
 from tenfold.live.local.attempt.environment import inherited
 from tenfold.live.local.executor import LocalExecutor
 from tenfold.live.local.member.images import runtime_variables
@@ -240,6 +250,19 @@ def test_the_command_inside_is_the_user_of_its_team(open_rig: LocalRig):
     assert rights.split() == ["CapEff:", "0000000000000000"]
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+def test_a_shell_inside_is_the_user_of_its_team_too(open_rig: LocalRig):
+    executor = open_rig.connect()
+    for folder in (open_rig.home, open_rig.home / "teams"):
+        folder.chmod(0o711)
+    start_as_team(executor, launch(f"echo up; {FOREVER}", image=IMAGE))
+    until(lambda: executor.logs(JOB, 1, 0).tail == b"up\n")
+    with opened(executor, "sh", "-c", "id -u; grep CapEff /proc/self/status") as shell:
+        out, errors, end = read_all(shell)
+    assert (errors, end) == (b"", ShellEnded(exit_code=0))
+    assert out.decode().split() == [str(FIRST + 7), "CapEff:", "0000000000000000"]
+
+
 @pytest.mark.parametrize("spawner_too", [False, True])
 def test_a_container_dies_with_its_supervisor(
     rig: LocalRig, ear: Ear, work: Path, podman: Podman, spawner_too: bool
@@ -271,3 +294,20 @@ def test_the_mounts_of_a_team_end_with_its_container(open_rig: LocalRig, podman:
     assert podman.containers() == []
     assert list((open_rig.home / "mounts").iterdir()) != []
     assert [one for one in (open_rig.home / "mounts").rglob("*") if not one.is_dir()] == []
+
+
+def test_a_shell_opens_in_the_container_of_its_member_and_ends_with_it(rig: LocalRig, ear: Ear):
+    executor = rig.connect()
+    script = f'echo marked > /tmp/inside; echo up > "{ear.path}"; {FOREVER}'
+    executor.start(launch(script, image=IMAGE, env=(("A", "b"),), folder=str(ear.path.parent)))
+    wait_for_a(executor, AttemptStarted)
+    ear.words(1)
+    words = ("sh", "-c", 'cat /tmp/inside; echo "$A"; pwd; exit 4')
+    with opened(executor, *words) as shell:
+        out, _, end = read_all(shell)
+    assert out.decode().splitlines() == ["marked", "b", str(ear.path.parent)]
+    assert end == ShellEnded(exit_code=4)
+    with opened(executor, "sh", "-c", f"echo ready; {FOREVER}") as shell:
+        executor.stop(JOB, 1, NOW_MS)
+        wait_until_over(executor)
+        assert read_all(shell)[2].exit_code is None

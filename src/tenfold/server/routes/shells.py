@@ -89,11 +89,11 @@ async def read_shell(
     content; that of the end is JSON with `exit_code` or `signal`.
     """
     session = control.shells.find(shell_id, request.user, job_id)
-    if session.is_read:
+    if session.is_claimed:
         reason = Reason("shell-in-use", sentence=f"shell `{shell_id}` is already read")
         raise Problem(409, reason, "open another with `tenfold job shell`")
     control.budgets.open_stream(request)
-    session.is_read = True
+    session.is_claimed = True
 
     async def may_go_on() -> bool:
         return not control.is_closing() and await is_still_valid(control.tokens, request.user)
