@@ -4,7 +4,6 @@ See `member/shells.py` for the supervisor's side. A shell is a terminal or three
 connection that says how it ended: closing it hangs up.
 """
 
-import fcntl
 import json
 import os
 import secrets
@@ -93,7 +92,8 @@ class LocalShell:
     def resize(self, size: TerminalSize) -> None:
         """Change the size of its terminal; nothing happens without one."""
         if self._terminal >= 0:
-            set_size(self._terminal, size)
+            with suppress(OSError, termios.error):
+                termios.tcsetwinsize(self._terminal, (size.rows, size.columns))
 
     def close(self) -> None:
         """Hang up: the shell and its session are ended."""
@@ -140,13 +140,6 @@ class LocalShell:
             self._end = ShellEnded(code) if code >= 0 else ShellEnded(signal=-code)
 
 
-def set_size(terminal: int, size: TerminalSize) -> None:
-    """Change the size of a terminal; its programs are told."""
-    with suppress(OSError):
-        packed = struct.pack("HHHH", size.rows, size.columns, 0, 0)
-        fcntl.ioctl(terminal, termios.TIOCSWINSZ, packed)
-
-
 def open_shell(
     home: ExecutorDir, job_id: JobId, attempt: int, request: ShellRequest
 ) -> LocalShell | Reason:
@@ -163,7 +156,7 @@ def open_shell(
     if request.term:
         line["term"] = request.term
     if request.terminal is not None:
-        line["rows"] = request.terminal.rows
+        line["rows"], line["columns"] = request.terminal.rows, request.terminal.columns
     try:
         connection = _connected(folder, pid)
     except TimeoutError:
@@ -173,13 +166,10 @@ def open_shell(
     except OSError as error:
         return _failed(error.strerror or str(error))
     try:
-        made = _started(connection, line)
+        return _started(connection, line)
     except OSError as error:
         connection.close()
         return _failed(error.strerror or str(error))
-    if isinstance(made, LocalShell) and request.terminal is not None:
-        made.resize(request.terminal)
-    return made
 
 
 def _failed(said: str) -> Reason:

@@ -11,6 +11,7 @@ import os
 import select
 import signal
 import socket
+import termios
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -133,7 +134,7 @@ class Shells:
 
     def _begin(self, shell: _Shell) -> None:
         request = checked_shell(parsed(shell.partial.partition(b"\n")[0]))
-        streams, passed = _terminal() if "rows" in request else _pipes()
+        streams, passed = _terminal(request) if "rows" in request else _pipes()
         own = {streams.input, streams.output, streams.errors}
         try:
             if self._user is not None:
@@ -168,9 +169,11 @@ class Shells:
         shell.connection.close()
 
 
-def _terminal() -> tuple[Streams, list[int]]:
+def _terminal(request: ShellLine) -> tuple[Streams, list[int]]:
     """Return the shell's end of a new terminal, and the end to pass on."""
     ours, theirs = os.openpty()
+    with suppress(OSError, KeyError, TypeError, ValueError, termios.error):
+        termios.tcsetwinsize(ours, (request["rows"], request["columns"]))
     return Streams(theirs, theirs, theirs, is_terminal=True), [ours]
 
 

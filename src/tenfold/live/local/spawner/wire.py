@@ -92,7 +92,8 @@ class ShellLine(TypedDict):
     member: int
     term: NotRequired[str]
     rows: NotRequired[int]
-    """Set if it runs in a terminal; the control plane sets its size."""
+    """Set, with `columns`, if it runs in a terminal of this size."""
+    columns: NotRequired[int]
 
 
 class RecordLines(TypedDict):
