@@ -61,8 +61,13 @@ OTHER = {
     (431, "headers-too-large"),
     (503, "loop-failed"),
     (503, STARTING),
+    (404, "shell-no-member"),
+    (409, "shell-not-running"),
+    (409, "shell-failed"),
+    (501, "shell-unsupported"),
 }
-"""Given elsewhere: by the framework for parameters, by the connection, and by the loop."""
+"""Given elsewhere: by the framework for parameters, by the connection, by the loop and by the
+executor."""
 
 
 def section(head: str) -> str:

@@ -58,19 +58,19 @@ async def open_shell(
     story = await to_thread.run_sync(job_of, control, request.user, job_id, None, 1)
     control.shells.check(request.user)
     attempt, terminal = story.job.attempts, wanted.terminal
-    asked = ShellRequest(
+    order = ShellRequest(
         command=tuple(wanted.command) or DEFAULT_COMMAND,
         member=wanted.member,
         terminal=None if terminal is None else TerminalSize(terminal.rows, terminal.columns),
         term="" if terminal is None else terminal.term,
     )
-    found = await to_thread.run_sync(control.open_shell, JobId(job_id), attempt, asked)
+    found = await to_thread.run_sync(control.open_shell, JobId(job_id), attempt, order)
     if isinstance(found, Reason):
         status = _STATUS.get(found.code, 409)
         said = render(found, request.user.reader, story.job.team)
         raise Problem(status, Reason(found.code, sentence=said), _HINTS.get(found.code, ""))
     session = control.shells.add(found, request.user, job_id)
-    _log("shell opened", request.user, job_id, session.id, asked.command)
+    _log("shell opened", request.user, job_id, session.id, order.command)
     return OpenedShell(id=session.id, job=job_id, attempt=attempt, member=wanted.member)
 
 
