@@ -64,7 +64,7 @@ OTHER = {
     (404, "shell-no-member"),
     (409, "shell-not-running"),
     (409, "shell-failed"),
-    (501, "shell-unsupported"),
+    (409, "shell-unsupported"),
 }
 """Given elsewhere: by the framework for parameters, by the connection, by the loop and by the
 executor."""

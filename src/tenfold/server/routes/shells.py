@@ -33,7 +33,7 @@ from tenfold.server.runtime.logs import FIELDS
 from tenfold.server.submissions import read_body
 
 MEDIA_TYPE = "application/octet-stream"
-_STATUS = {"shell-no-member": 404, "shell-unsupported": 501}
+_STATUS = {"shell-no-member": 404}
 _HINTS = {
     "shell-not-running": "wait until it runs; `tenfold job show` shows its state",
     "shell-failed": "check the command, and the log of the job",
