@@ -172,8 +172,8 @@ class Shells:
 def _terminal(request: ShellLine) -> tuple[Streams, list[int]]:
     """Return the shell's end of a new terminal, and the end to pass on."""
     ours, theirs = os.openpty()
-    with suppress(OSError, KeyError, TypeError, ValueError, termios.error):
-        termios.tcsetwinsize(ours, (request["rows"], request["columns"]))
+    with suppress(OSError, TypeError, ValueError, termios.error):
+        termios.tcsetwinsize(ours, (request.get("rows", 24), request.get("columns", 80)))
     return Streams(theirs, theirs, theirs, is_terminal=True), [ours]
 
 
