@@ -108,9 +108,9 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "grow misses a requirement that is met exactly": Mutant(
         "cli/grow/json.py",
-        "return first.k >= question.require",
-        "return first.k > question.require",
-        "unit/study/grow/test_analyse.py::test_what_breaks_at_a_factor_stands_that_factor",
+        "first.k is not None and first.k < need",
+        "first.k is not None and first.k <= need",
+        "unit/study/grow/test_analyse.py::test_what_breaks_at_a_factor_is_ok_up_to_that_factor",
     ),
 }
 

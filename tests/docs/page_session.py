@@ -33,7 +33,7 @@ from patience import HANG_S
 
 STATE_DIR = "TENFOLD_STATE_DIR"
 SHOWN_STATE_DIR = "~/.local/share/tenfold"
-SHOWN_FOLDER = "/home/ann/my-fleet"
+SHOWN_FOLDER = "/srv/my-fleet"
 SHOWN_HOST = "laptop"
 SHOWN_ADDRESS = "127.0.0.1:7410"
 _UP = re.compile(r"^(?:\./dev|tenfold) up\b(?P<options>[^#\n]*)", re.MULTILINE)

@@ -168,7 +168,7 @@ def gauge(fleet: FleetStatus, width: int) -> str:
     filled = round(width * held / total) if total else 0
     away = {name: fleet.gpus.get(name, 0) for name in ("free", "cordoned", "down")}
     rest = ", ".join(f"{number:,} {name}" for name, number in away.items() if number)
-    bar = "█" * filled + "░" * (width - filled)
+    bar = "\u2588" * filled + "\u2591" * (width - filled)
     return f"GPUs {bar} {held:,} of {total:,} allocated{f' ({rest})' if rest else ''}"
 
 

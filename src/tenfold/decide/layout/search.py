@@ -1,7 +1,5 @@
 """Time every layout that fits in memory, and rank them."""
 
-from dataclasses import replace
-
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
@@ -9,8 +7,8 @@ from numpy.typing import NDArray
 from tenfold.decide.layout.request import PlanningTarget, TrainRequest
 from tenfold.decide.layout.space import candidates
 from tenfold.model.plan import Recompute, Shard, TrainPlan
-from tenfold.physics.training.arrays import RECOMPUTE_CODES, SHARD_CODES, Plans, Shape, take
-from tenfold.physics.training.memory import USABLE_SHARE, Memory, fits, memory_of, stage_layers_most
+from tenfold.physics.training.arrays import RECOMPUTE_CODES, SHARD_CODES, Plans, take
+from tenfold.physics.training.memory import fits, memory_of, with_least_recompute
 from tenfold.physics.training.shapes import training_shape
 from tenfold.physics.training.step import StepTimes, time_plans
 
@@ -51,7 +49,7 @@ def search(request: TrainRequest, target: PlanningTarget, gpus: int) -> Timed:
     plans = candidates(request, target, gpus)
     searched = len(np.asarray(plans.dp))
     if request.job.recompute is None:
-        plans = least_recompute(shape, plans, target)
+        plans = with_least_recompute(shape, plans, target.part, target.profile)
     memory = memory_of(shape, plans, target.profile)
     peak = np.broadcast_to(np.asarray(memory.peak_bytes), (searched,))
     fitting = np.flatnonzero(np.broadcast_to(fits(memory, target.part), (searched,)))
@@ -70,26 +68,6 @@ def search(request: TrainRequest, target: PlanningTarget, gpus: int) -> Timed:
         times=take(times, order),
         least_memory_bytes=float(peak.min(initial=np.inf)),
     )
-
-
-def least_recompute(shape: Shape, plans: Plans, target: PlanningTarget) -> Plans:
-    """Return plans with full recompute in as few layers of a stage as memory allows."""
-    full = np.asarray(plans.recompute) == RECOMPUTE_CODES["full"]
-    if not full.any():
-        return plans
-    room = float(np.asarray(target.part.memory_bytes)) * USABLE_SHARE
-    none, all_ = (
-        _needed(memory_of(shape, replace(plans, recompute_share=share), target.profile))
-        for share in (0.0, 1.0)
-    )
-    layers = np.asarray(stage_layers_most(shape, plans))
-    missing = np.clip((none - room) / np.maximum(none - all_, 1.0), 0.0, 1.0)
-    few = np.clip(np.ceil(missing * layers), 1.0, layers)
-    return replace(plans, recompute_share=np.where(full, few / layers, 1.0))
-
-
-def _needed(memory: Memory) -> Floats:
-    return np.asarray(memory.peak_bytes + memory.fragment_bytes)
 
 
 def _scaled_times(times: StepTimes, factor: Floats) -> StepTimes:

@@ -1,6 +1,5 @@
 """Shells in running jobs: what opens one, what is typed, and the frames of its output."""
 
-import struct
 from collections.abc import Iterator
 from typing import Annotated, Literal, NamedTuple
 
@@ -17,7 +16,8 @@ DEFAULT_COMMAND = ("/bin/sh", "-c", "command -v bash >/dev/null 2>&1 && exec bas
 Side = Annotated[int, Meta(ge=1, le=SIDE_MAX)]
 FrameKind = Literal["output", "errors", "end", "alive"]
 _KINDS: tuple[FrameKind, ...] = ("alive", "output", "errors", "end")
-_HEAD = struct.Struct(">BI")
+_LENGTH_BYTES = 4
+_HEAD_BYTES = 1 + _LENGTH_BYTES
 
 
 class Terminal(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -87,7 +87,8 @@ class Frame(NamedTuple):
 
 def framed(frame: Frame) -> bytes:
     """Return a frame as bytes: its kind, its length and its content."""
-    return _HEAD.pack(_KINDS.index(frame.kind), len(frame.content)) + frame.content
+    kind, length = _KINDS.index(frame.kind), len(frame.content)
+    return bytes([kind]) + length.to_bytes(_LENGTH_BYTES, "big") + frame.content
 
 
 class FrameReader:
@@ -99,12 +100,12 @@ class FrameReader:
     def read(self, chunk: bytes) -> Iterator[Frame]:
         """Yield the frames that are complete; raises `ValueError` if there can be none."""
         self._rest += chunk
-        while len(self._rest) >= _HEAD.size:
-            kind, length = _HEAD.unpack_from(self._rest)
+        while len(self._rest) >= _HEAD_BYTES:
+            kind, length = self._rest[0], int.from_bytes(self._rest[1:_HEAD_BYTES], "big")
             if kind >= len(_KINDS):
                 raise ValueError("not a frame")
-            if len(self._rest) < _HEAD.size + length:
+            if len(self._rest) < _HEAD_BYTES + length:
                 return
-            content = self._rest[_HEAD.size : _HEAD.size + length]
-            self._rest = self._rest[_HEAD.size + length :]
+            content = self._rest[_HEAD_BYTES : _HEAD_BYTES + length]
+            self._rest = self._rest[_HEAD_BYTES + length :]
             yield Frame(_KINDS[kind], content)

@@ -9,11 +9,19 @@ optimizer), and on one of three stages: the first and second keep the most activ
 last one the logits.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tenfold.physics.training.arrays import Accelerator, Flags, Plans, Shape, Values, parameters
+from tenfold.physics.training.arrays import (
+    RECOMPUTE_CODES,
+    Accelerator,
+    Flags,
+    Plans,
+    Shape,
+    Values,
+    parameters,
+)
 from tenfold.physics.training.profile import TrainingProfile
 
 # Inputs and outputs of the two norms: sequence parallelism splits them, tensor parallelism not.
@@ -98,8 +106,29 @@ def memory_of(shape: Shape, plans: Plans, profile: TrainingProfile) -> Memory:
 
 def fits(memory: Memory, accelerator: Accelerator) -> Flags:
     """Say which plans fit the device."""
-    needed = memory.peak_bytes + memory.fragment_bytes
-    return needed <= accelerator.memory_bytes * USABLE_SHARE
+    return _needed(memory) <= accelerator.memory_bytes * USABLE_SHARE
+
+
+def with_least_recompute(
+    shape: Shape, plans: Plans, accelerator: Accelerator, profile: TrainingProfile
+) -> Plans:
+    """Return plans with full recompute in as few layers of a stage as memory allows."""
+    full = np.asarray(plans.recompute) == RECOMPUTE_CODES["full"]
+    if not full.any():
+        return plans
+    none, every = (
+        _needed(memory_of(shape, replace(plans, recompute_share=share), profile))
+        for share in (0.0, 1.0)
+    )
+    layers = np.asarray(stage_layers_most(shape, plans))
+    over = none - np.asarray(accelerator.memory_bytes) * USABLE_SHARE
+    missing = np.clip(over / np.maximum(none - every, 1.0), 0.0, 1.0)
+    few = np.clip(np.ceil(missing * layers), 1.0, layers)
+    return replace(plans, recompute_share=np.where(full, few / layers, 1.0))
+
+
+def _needed(memory: Memory) -> Values:
+    return np.asarray(memory.peak_bytes + memory.fragment_bytes)
 
 
 def stage_layers_most(shape: Shape, plans: Plans) -> Values:

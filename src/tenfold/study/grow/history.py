@@ -24,8 +24,8 @@ class JobKind(NamedTuple):
 
     def confined_to(self, types: tuple[str, ...]) -> bool:
         """Return whether these jobs can run on nothing but some types; no types: any job."""
-        asked = self.accelerators
-        return not types or (bool(asked) and all(one in types for one in asked))
+        wanted = self.accelerators
+        return not types or (bool(wanted) and all(one in types for one in wanted))
 
 
 class History(NamedTuple):
@@ -74,12 +74,12 @@ def span_s(jobs: Sequence[Job]) -> float:
 def types_asked(jobs: Sequence[Job], spec: FleetSpec) -> list[tuple[str, ...]]:
     """Return the types of GPUs that jobs ask for, if the fleet has others as well."""
     there = dict.fromkeys(pool.accelerator for pool in spec.pools if pool.gpus)
-    asked = dict.fromkeys(
+    wanted = dict.fromkeys(
         tuple(one for one in there if one is not None and one in job.shape.accelerators)
         for job in jobs
         if job.shape.accelerators
     )
-    return sorted(types for types in asked if types and len(types) < len(there))
+    return sorted(types for types in wanted if types and len(types) < len(there))
 
 
 def gpus_of(job: Job) -> float:

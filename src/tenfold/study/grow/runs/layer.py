@@ -83,10 +83,15 @@ class SimulatedLayer(Layer, ABC):
         if covered:
             evidence = self._calibrated(calibration)
         return [
-            self._constraint(state, runs, reading, run_curve(*asked, most, seeds), evidence)
+            self._constraint(
+                state,
+                runs,
+                reading,
+                run_curve(runs, state, reading.utilisation, most, seeds),
+                evidence,
+            )
             for reading in self.readings(state, runs)
             if self.key(reading.resource or self.resource) not in state.relaxed
-            for asked in [(runs, state, reading.utilisation)]
         ]
 
     def _calibrated(self, calibration: Calibration) -> Evidence:
