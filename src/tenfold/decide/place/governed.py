@@ -71,8 +71,6 @@ class GovernedPlacer:
             edges = (next_hours_ms(self._govern, now_ms), state.windows.next_ms)
             self._hours_ms = min((at_ms for at_ms in edges if at_ms is not None), default=None)
             fresh = list(view.pending.values())
-        if len(fresh) > 1:
-            fresh.sort(key=_arrival)
         self._version = view.version
         scheduling_pass = SchedulingPass(state, view, now_ms)
         decision = scheduling_pass.start_single(fresh[0]) if len(fresh) == 1 else None
@@ -129,7 +127,3 @@ def _is_known(action: Action, state: SchedulerState, fresh: list[Job]) -> bool:
     if isinstance(action, RefuseJob):
         fresh += state.admission.refused(action.job_id)
     return not isinstance(action, ResizeJob)
-
-
-def _arrival(job: Job) -> tuple[int, int]:
-    return job.submitted_ms, job.seq

@@ -73,9 +73,15 @@ class SchedulingPass:
         return self._session.decision()
 
     def admit(self, fresh: Iterable[Job]) -> None:
-        """Queue new jobs, as far as their terms allow."""
+        """Queue new jobs, as far as their terms allow.
+
+        Reserved jobs come first: no member of an array takes the place of a reserved one.
+        """
         state, past, reservations = self.state, self.view.past, self.view.reservations
-        for submitted in fresh:
+        in_order = sorted(
+            fresh, key=lambda job: (job.id not in reservations, job.submitted_ms, job.seq)
+        )
+        for submitted in in_order:
             job = state.residency.apply(submitted)
             if not state.capacity.could_hold(job.shape):
                 self._refuse(job)

@@ -65,7 +65,7 @@ class Settled:
         self.now_ms = now_ms
         self.state = SchedulerState(govern, view, now_ms)
         scheduling_pass = SchedulingPass(self.state, view, now_ms)
-        scheduling_pass.admit(sorted(view.pending.values(), key=_arrival))
+        scheduling_pass.admit(view.pending.values())
         self.decision: Decision = scheduling_pass.run()
         self._starts: dict[JobId, Slots] = {}
         self._refused: dict[JobId, tuple[Reason, ...]] = {}
@@ -118,7 +118,3 @@ class Settled:
         """Return how many jobs of its own class are ahead of a job."""
         mine = (job.submitted_ms, job.seq)
         return sum(place[:2] < mine for place in self.class_of(job).queue)
-
-
-def _arrival(job: Job) -> tuple[int, int]:
-    return job.submitted_ms, job.seq

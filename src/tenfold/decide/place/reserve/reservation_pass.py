@@ -46,10 +46,11 @@ class ReservationPass:
             or bool(state.allocations.stopping)
         )
         self._reassign_to_earlier()
-        for reserved in self._in_order():
-            slots = reserved.reservation.slots
-            if state.reserved.get(reserved.job.id) is not reserved:
+        for made in self._in_order():
+            reserved = self._holder(made)
+            if reserved is None:
                 continue
+            slots = reserved.reservation.slots
             if state.windows.clashes(slots, reserved.job, self._now_ms) or any(
                 view.states[slot.node] != "up" or state.windows.bars(slot.node, reserved.job)
                 for slot in slots
@@ -62,6 +63,14 @@ class ReservationPass:
             is_due = self._now_ms >= reserved.reservation.start_ms
             if dirty or is_due:
                 self._try(reserved, is_due=is_due)
+
+    def _holder(self, made: ReservedGang) -> ReservedGang | None:
+        """Return the gang that holds a reservation after swaps in this cycle; None if none does."""
+        reserved = self._state.reserved
+        if reserved.get(made.job.id) is made:
+            return made
+        holders = (each for each in reserved.values() if each.reservation is made.reservation)
+        return next(holders, None)
 
     def _reassign_to_earlier(self) -> None:
         """Give reservations to equivalent gangs that were submitted earlier."""
