@@ -25,6 +25,8 @@ CODES = (
     "rack-over-power",
     "site-over-power",
     "single-point",
+    "nic-unlike-fabric",
+    "gpudirect-without-rdma",
     "uplinks-bind",
     "uplinks-bind-later",
     "fabric-full",
@@ -33,6 +35,9 @@ CODES = (
 )
 LANES_PER_GPU = 16
 CROWDED_GPUS_PER_NODE = 8
+RATES_APART = 0.1
+"""NICs and links whose rates differ by less are taken for the same class."""
+TCP_LINKS = "Ethernet-"
 
 
 def lint(layout: Layout, catalogue: Catalogue) -> list[Finding]:
@@ -43,6 +48,7 @@ def lint(layout: Layout, catalogue: Catalogue) -> list[Finding]:
         _host_slots(layout.spec),
         _power(layout),
         _single_points(layout, catalogue),
+        _ports(layout.spec, catalogue),
         _uplinks(layout),
         _teams(layout.spec),
         _site_links(layout.spec),
@@ -213,6 +219,33 @@ def _fabric_path(layout: Layout, name: str) -> Path:
             return ("domain", place)
     leaf = next((one for one in layout.leaves if one.name == name), None)
     return ("fabric", leaf.fabric) if leaf else ()
+
+
+def _ports(spec: FleetSpec, catalogue: Catalogue) -> Iterator[Finding]:
+    """NICs and the links of their fabric must be of one rate; GPUDirect needs RDMA."""
+    stated = [fabric for fabric in spec.fabrics if not fabric.defaulted]
+    links = {fabric.id: catalogue.links.find(fabric.link) for fabric in stated}
+    for place, pool in _gpu_pools(spec):
+        link = links.get(pool.fabric) if pool.fabric is not None else None
+        if link is None or not link.gb_per_s:
+            continue
+        nic, port = pool.nic_bandwidth / 1e9, link.gb_per_s
+        if abs(nic / port - 1) > RATES_APART:
+            slower = "links" if port < nic else "NICs"
+            yield _warning(
+                "nic-unlike-fabric",
+                f"pool `{pool.id}` has NICs of {nic:g} GB/s on fabric `{pool.fabric}` with links "
+                f"of {port:g} GB/s ({link.name}): the {slower} limit the nodes",
+                "set `nic_gbps` of the pool and `link` of the fabric to the same rate",
+                ("pool", place, "nic_gbps"),
+            )
+        if pool.gpudirect and "gpudirect" not in pool.defaulted and link.name.startswith(TCP_LINKS):
+            yield _warning(
+                "gpudirect-without-rdma",
+                f"pool `{pool.id}` sets `gpudirect`, but {link.name} is kernel TCP without RDMA",
+                "set `link` of the fabric to RoCE or InfiniBand, or `gpudirect = false`",
+                ("pool", place, "gpudirect"),
+            )
 
 
 def _uplinks(layout: Layout) -> Iterator[Finding]:

@@ -83,6 +83,14 @@ def _pcie(pool: Pool, catalogue: Catalogue) -> Leg:
     return Leg(f"{link.name} through host memory", rate / 2, link.latency_us + copy_us)
 
 
+def port_bytes_per_s(pool: Pool, fabric: Fabric, catalogue: Catalogue) -> float:
+    """Return the rate of a node's port: the slower of the NIC and the fabric's link."""
+    link = catalogue.links.find(fabric.link)
+    if link is None or not link.gb_per_s:
+        return float(pool.nic_bandwidth)
+    return min(float(pool.nic_bandwidth), link.gb_per_s * 1e9)
+
+
 def _fabric_paths(
     pool: Pool, fabric: Fabric, plan: FabricPlan, pcie: Leg, catalogue: Catalogue
 ) -> list[Path]:
@@ -90,7 +98,7 @@ def _fabric_paths(
     port = link.latency_us if link else 0.0
     hop_us = catalogue.links.get(SWITCH_HOP).latency_us
     gpus = max(1, pool.gpus_per_node)
-    rate = pool.nics_per_node * pool.nic_bandwidth / gpus
+    rate = pool.nics_per_node * port_bytes_per_s(pool, fabric, catalogue) / gpus
     nic = Leg(f"NIC {fabric.link}".rstrip(), rate, port)
     hops: list[tuple[Relation, int, float]] = []
     if plan.nodes_per_leaf > 1 and plan.nodes > 1:

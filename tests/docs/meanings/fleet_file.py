@@ -50,6 +50,11 @@ FLEET_KEYS = {
         "switch_ports": ("ports per switch", ""),
         "oversubscription": ("ratio of downlink to uplink bandwidth of a leaf", ""),
         "core_oversubscription": ("ratio of downlink to uplink bandwidth of a pod of leaves", ""),
+        "adaptive_routing": (
+            "whether switches spread traffic over all uplinks; without it, flows are hashed to "
+            "uplinks and collide",
+            "",
+        ),
         "nodes_per_leaf": ("nodes per leaf", "half of the ports are downlinks, half are uplinks"),
         "leaves_per_pod": ("leaves per pod", "the number of ports of a spine"),
         "spines": ("spines per pod", "as many as the uplinks need, at least 2"),

@@ -44,7 +44,11 @@ class PlanningTarget(Struct, frozen=True, kw_only=True):
     gpus_per_node: int
     scaleup_gpus: int
     nic_bytes_per_s: float
-    """Per GPU and direction."""
+    """Per GPU and direction, inside a leaf."""
+    spine_share: float = 1.0
+    """Share of that rate beyond a leaf, apart from oversubscription."""
+    delays_s: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Of a hop inside a leaf, a pod, and beyond, over the usual."""
     nodes_per_leaf: int
     nodes_per_pod: int
     leaf_oversubscription: float
@@ -72,8 +76,15 @@ class PlanningTarget(Struct, frozen=True, kw_only=True):
         if nodes <= self.nodes_per_leaf:
             return 1.0
         if nodes <= self.nodes_per_pod:
-            return self.leaf_oversubscription
-        return self.leaf_oversubscription * self.pod_oversubscription
+            return self.leaf_oversubscription / self.spine_share
+        return self.leaf_oversubscription * self.pod_oversubscription / self.spine_share
+
+    def delay_s(self, gpus: int) -> float:
+        """Return how much longer than usual a hop takes in a packed job of this size."""
+        nodes = -(-gpus // self.gpus_per_node)
+        if nodes <= self.nodes_per_leaf:
+            return self.delays_s[0]
+        return self.delays_s[1 if nodes <= self.nodes_per_pod else 2]
 
     def usd(self, gpus: float, seconds: float) -> float:
         """Return the cost of GPUs for this many seconds."""

@@ -76,6 +76,7 @@ def candidates(request: TrainRequest, target: PlanningTarget, gpus: int) -> Plan
         scaleup_ranks=float(min(target.scaleup_gpus, gpus)),
         nic_bytes_s=target.nic_bytes_per_s,
         oversubscription=target.oversubscription(gpus),
+        network_delay_s=target.delay_s(gpus),
     )
 
 

@@ -190,6 +190,7 @@ def _fabrics(rows: FleetRows, default_site: SiteId) -> list[Fabric]:
             switch_ports=row.switch_ports,
             oversubscription=row.oversubscription,
             core_oversubscription=row.core_oversubscription,
+            adaptive_routing=row.adaptive_routing,
             nodes_per_leaf=row.nodes_per_leaf,
             leaves_per_pod=row.leaves_per_pod,
             spines=row.spines,

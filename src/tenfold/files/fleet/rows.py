@@ -68,6 +68,7 @@ class FabricRow(Row, frozen=True, kw_only=True):
     switch_ports: Annotated[int, Meta(ge=4, le=4_096)] = 64
     oversubscription: Ratio = 1.0
     core_oversubscription: Ratio = 1.0
+    adaptive_routing: bool = True
     nodes_per_leaf: Small | None = None
     leaves_per_pod: Small | None = None
     spines: Small | None = None

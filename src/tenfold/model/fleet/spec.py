@@ -71,6 +71,7 @@ class Fabric(Struct, frozen=True, kw_only=True):
 
     `oversubscription` is the downlink over the uplink bandwidth of a leaf (in a dragonfly: of
     a group); `core_oversubscription` is the same for a pod of leaves. 1.0 is non-blocking.
+    Without `adaptive_routing`, flows are hashed to uplinks and some uplinks get too many.
     """
 
     id: FabricId
@@ -84,6 +85,7 @@ class Fabric(Struct, frozen=True, kw_only=True):
     leaves_per_pod: int | None = None
     spines: int | None = None
     switches_per_group: int = 8
+    adaptive_routing: bool = True
     defaulted: bool = False
 
 

@@ -94,6 +94,7 @@ class Plans:
     scaleup_ranks: Values
     nic_bytes_s: Values
     oversubscription: Values = 1.0
+    network_delay_s: Values = 0.0
     recompute_share: Values = 1.0
 
 

@@ -65,4 +65,4 @@ def all_to_all_s(fabric: Fabric, rank_bytes: Values, ranks: Values, inside: Valu
 def send_s(fabric: Fabric, sent_bytes: Values, crosses_node: Flags) -> Values:
     """Return the time of one point-to-point send."""
     rate = np.where(crosses_node, fabric.nic_bytes_s, fabric.scaleup_bytes_s * RING_SHARE)
-    return 0.5 * START_S + sent_bytes / rate
+    return 0.5 * fabric.start_s + sent_bytes / rate

@@ -58,6 +58,8 @@ def context(
         fabric=collectives.Fabric(
             scaleup_bytes_s=accelerator.scaleup_bytes_s,
             nic_bytes_s=plans.nic_bytes_s * profile.nic / plans.oversubscription,
+            start_s=np.maximum(collectives.START_S + plans.network_delay_s, 0.0),
+            hop_s=np.maximum(collectives.HOP_S + plans.network_delay_s, 0.0),
         ),
         tokens=plans.micro_batch * plans.seq / plans.cp,
         flops_s=usable_flops(accelerator, precision) * efficiency,

@@ -15,6 +15,7 @@ from tenfold.model.fleet.facility import FailurePreset
 from tenfold.model.fleet.spec import Pool
 from tenfold.model.units import usd
 from tenfold.physics.fabric import FabricPlan
+from tenfold.physics.network import pool_network
 from tenfold.physics.operations.goodput import Reliability
 from tenfold.physics.serving.engines import catalog_of
 from tenfold.physics.serving.engines import resolve as resolve_engine
@@ -80,6 +81,7 @@ def _target(
     first = pools[0]
     part = fleet.catalogue.accelerators.get(first.accelerator or "")
     fabric = next((one for one in fleet.layout.fabrics if one.name == first.fabric), None)
+    network = pool_network(fleet.layout, first, fleet.catalogue)
     return PlanningTarget(
         accelerator=part.name,
         part=training_part(part),
@@ -88,7 +90,9 @@ def _target(
         gpus=sum(pool.gpus for pool in pools),
         gpus_per_node=first.gpus_per_node,
         scaleup_gpus=first.scaleup_gpus,
-        nic_bytes_per_s=first.nics_per_node * first.nic_bandwidth / first.gpus_per_node,
+        nic_bytes_per_s=network.bytes_per_s,
+        spine_share=network.spine_share,
+        delays_s=(network.leaf_delay_s, network.pod_delay_s, network.far_delay_s),
         nodes_per_leaf=_free_nodes(fabric) if fabric else first.nodes,
         nodes_per_pod=(fabric.nodes_per_leaf * fabric.leaves_per_pod) if fabric else first.nodes,
         leaf_oversubscription=fabric.oversubscription if fabric else 1.0,
