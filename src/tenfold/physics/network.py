@@ -46,7 +46,9 @@ def pool_network(layout: Layout, pool: Pool, catalogue: Catalogue) -> PoolNetwor
         return PoolNetwork(
             bytes_per_s=rate, spine_share=1.0, leaf_delay_s=0.0, pod_delay_s=0.0, far_delay_s=0.0
         )
-    paths = {path.relation: path for path in pool_paths(layout, pool, catalogue)}
+    paths: dict[Relation, Path] = {
+        path.relation: path for path in pool_paths(layout, pool, catalogue)
+    }
     near = _delay_s(paths, "same-leaf", "other-leaf")
     middle = _delay_s(paths, "other-leaf", "same-leaf")
     port = pool.nics_per_node * port_bytes_per_s(pool, fabric, catalogue) / gpus
