@@ -3,7 +3,9 @@
 from tenfold.report.reasons.template import Template
 
 REMEDIES = {
-    "remedy": Template("{steps:steps}[; this preempts {stopped?:jobs}]"),
+    "remedy": Template(
+        "{steps:steps}[; this preempts {stopped?:jobs}][; this also starts {also?:jobs}]"
+    ),
     "change-nothing": Template("no change needed: starts in the next cycle"),
     "ask-gpus": Template("request {gpus:#GPU} instead of {before}"),
     "ask-accelerators": Template("request {accelerators:names}"),

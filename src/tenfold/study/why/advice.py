@@ -29,7 +29,10 @@ def advice_of(settled: Settled, job: Job, change: Change, started: Started) -> R
     """Return a change as advice."""
     steps = change.steps if isinstance(change, CombinedChange) else (change,)
     advice = Causes(tuple(one for step in steps for one in _advice(settled, job, step)))
-    return Reason("remedy", {"steps": advice, "stopped": _refs(settled, started.stopped)})
+    fields: dict[str, Value] = {"steps": advice, "stopped": _refs(settled, started.stopped)}
+    if started.also:
+        fields["also"] = _refs(settled, started.also)
+    return Reason("remedy", fields)
 
 
 def _advice(settled: Settled, job: Job, change: Step) -> Iterator[Reason]:

@@ -81,5 +81,8 @@ def _remedy(remedy: Remedy, reader: Reader, found: Why, is_own: IsOwn) -> Remedy
         else step(remedy.change)
     )
     return replace(
-        shown, change=change, stopped=tuple(each for each in remedy.stopped if is_own(each))
+        shown,
+        change=change,
+        stopped=tuple(each for each in remedy.stopped if is_own(each)),
+        also_starts=tuple(each for each in remedy.also_starts if is_own(each)),
     )

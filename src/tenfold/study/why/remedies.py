@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tenfold.decide.place.explain.why import Blocked
 from tenfold.decide.place.queue.pending_queues import JobClass
@@ -54,6 +55,8 @@ class Remedy(Struct, frozen=True, kw_only=True):
     """Where it would start."""
     stopped: tuple[JobId, ...] = ()
     """Jobs that the decider preempts for it."""
+    also_starts: tuple[JobId, ...] = ()
+    """Other pending jobs that start too, and would not without the change."""
     lost_gpu_ms: int = 0
     """GPU time that other jobs lose."""
     rented_gpu_ms: int = 0
@@ -159,12 +162,14 @@ class _Evaluator:
             settled, (held[each] for each in dict.fromkeys(disturbed) if each in held)
         )
         rented = self._rented_gpu_ms(change)
+        also = tuple(each for each in started.also if settled.is_pending_after(each))
         return Remedy(
             kind=kind,
-            advice=advice_of(settled, self._job, change, started),
+            advice=advice_of(settled, self._job, change, replace(started, also=also)),
             change=change,
             slots=started.slots,
             stopped=started.stopped,
+            also_starts=also,
             lost_gpu_ms=lost,
             rented_gpu_ms=rented,
             usd_micros=self._usd(started.slots, lost + rented),

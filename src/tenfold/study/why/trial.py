@@ -34,6 +34,8 @@ class Started(Struct, frozen=True, kw_only=True):
     slots: Slots
     stopped: tuple[JobId, ...] = ()
     """Jobs that the decider stopped."""
+    also: tuple[JobId, ...] = ()
+    """Other jobs that start by then."""
 
 
 class Trial:
@@ -61,7 +63,12 @@ class Trial:
                 self._decide(self._fork)
             slots = self._starts[number].get(job_id)
             if slots is not None:
-                return Started(slots=slots, stopped=self._stopped[number])
+                also = (each for starts in self._starts[: number + 1] for each in starts)
+                return Started(
+                    slots=slots,
+                    stopped=self._stopped[number],
+                    also=tuple(each for each in also if each != job_id),
+                )
         return None
 
     def _decide(self, fork: Fleet) -> None:

@@ -14,7 +14,7 @@ from tenfold.model.job.job import Job, Slot, shape_of
 from tenfold.model.job.terms import Hours, Terms
 from tenfold.model.policy.governance import GovernanceRules, TeamRules
 from tenfold.model.units import HOUR, MINUTE, Millis, UsdMicros
-from tenfold.report.reasons.render import render
+from tenfold.report.reasons.render import Reader, render
 from tenfold.study.why.changes import (
     LimitRaise,
     MoveJobs,
@@ -23,6 +23,7 @@ from tenfold.study.why.changes import (
     RequestChange,
     ShrinkJobs,
 )
+from tenfold.study.why.redaction import redacted_why
 from tenfold.study.why.remedies import RemedySearch
 from tenfold.study.why.why import Why, why
 from tenfold.testing.builders import in_domains, nodes
@@ -268,3 +269,24 @@ def test_jobs_alike_that_came_first_are_counted():
     fleet.apply(JobSubmitted(Millis(0), asked("x", 8)))
     found = answer(fleet, asked("later", 8))
     assert found.ahead == 1
+
+
+def test_a_fix_that_starts_other_jobs_too_says_which():
+    fleet = held(nodes(1), (asked("a", 8), "n0", 8))
+    fleet.apply(JobSubmitted(Millis(0), asked("b", 8)))
+    fleet.apply(JobSubmitted(Millis(0), asked("c", 8, team="blue")))
+    found = answer(fleet, asked("d", 8), seek="every")
+    rents = [one for one in found.remedies if isinstance(one.change, RentNodes)]
+    assert [one.also_starts for one in rents] == [("c", "b")]
+    assert render(rents[0].advice).endswith("; this also starts `c`, `b`")
+    for_red = redacted_why(found, fleet, Reader("red"))
+    rents = [one for one in for_red.remedies if isinstance(one.change, RentNodes)]
+    assert [one.also_starts for one in rents] == [("b",)]
+    assert rents[0].sentence.endswith("; this also starts `b` and 1 job of other teams")
+
+
+def test_a_fix_for_one_job_names_no_other():
+    fleet = held(nodes(1), (asked("a", 8), "n0", 8))
+    found = answer(fleet, asked("d", 8), seek="every")
+    assert {one.also_starts for one in found.remedies} == {()}
+    assert all("also" not in one.advice.fields for one in found.remedies)

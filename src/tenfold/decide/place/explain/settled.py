@@ -102,6 +102,10 @@ class Settled:
             return Queued(repair, is_repair=True)
         return Queued(self.class_of(job))
 
+    def is_pending_after(self, job_id: JobId) -> bool:
+        """Return whether a pending job does not start in this cycle."""
+        return job_id in self.view.pending and job_id not in self._starts
+
     def is_refused(self, job: Job) -> bool:
         """Return whether the cycle refuses a job."""
         return job.id in self._refused
