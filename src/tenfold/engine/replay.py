@@ -241,7 +241,7 @@ def describe(action: Action) -> str:
     if isinstance(action, StartJob):
         return f"start `{action.job_id}` on {_nodes(action.slots)}"
     if isinstance(action, RefuseJob):
-        return f"refuse `{action.job_id}`"
+        return f"reject `{action.job_id}`"
     if isinstance(action, ResizeJob):
         return f"resize `{action.job_id}` to {_nodes(action.slots)} ({action.reason.code})"
     if isinstance(action, ReserveStart):

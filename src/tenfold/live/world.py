@@ -266,7 +266,7 @@ class LiveWorld:
         except Exception as error:
             if not is_job_fault(error):
                 raise
-            _LOG.exception("a request is refused: the loop failed on it")
+            _LOG.exception("a request is rejected: the loop failed on it")
             del events[before:]
             pending.reply(Answer(refused=Reason("request-failed", {"error": type(error).__name__})))
 

@@ -47,7 +47,8 @@ def show_test(node: Node) -> None:
         show(f"`{node.id}` was never tested")
         return
     by = f" by {test.accepted_by}" if test.accepted_by else ""
-    show(f"`{node.id}`: {test.outcome}{by}; {test.sentence} [{test.code}]")
+    outcome = "rejected" if test.outcome == "refused" else test.outcome
+    show(f"`{node.id}`: {outcome}{by}; {test.sentence} [{test.code}]")
     rows = [_row(one) for one in test.figures]
     if rows:
         columns = ["figure", ">measured", ">median", ">deviation", ">allowed", "unit", "judged"]

@@ -167,7 +167,7 @@ class Budgets:
         if now_s - self._logged_s > LOG_EVERY_S:
             self._logged_s = now_s
             _LOG.warning(
-                "refused a request of team %s, token %s: %s; "
+                "rejected a request of team %s, token %s: %s; "
                 "tenfold_http_rejected_total counts all of them",
                 flow.team,
                 flow.token,

@@ -46,7 +46,7 @@ UP = replace(NODE, id="n1", state="up", cause="", sentence="", test=None)
 def test_every_figure_stands_beside_that_of_its_pool(capsys: pytest.CaptureFixture[str]):
     show_test(NODE)
     said = capsys.readouterr().out
-    assert "`n2`: refused; held against 3 of its pool" in said
+    assert "`n2`: rejected; held against 3 of its pool" in said
     assert "core-float        40     100       -60%     -20%  GFLOP/s  slow" in said
     assert "disk-write               500                      MB/s     missing" in said
     assert "note: far faster than 3 of its pool: memory-copy" in said

@@ -122,7 +122,7 @@ class ConnectionTable(ServerState):
             self._logged_s = now_s
             _LOG.warning(
                 "all %d connections are in use, or all %d of those without a valid token; "
-                "refused %d so far; raise the open file limit (`ulimit -n`) to allow more",
+                "rejected %d so far; raise the open file limit (`ulimit -n`) to allow more",
                 self.limit,
                 self.unauthenticated_limit,
                 self.refused,
