@@ -120,7 +120,7 @@ def test_a_long_queue_is_told_of_in_brief(
     found = followed(store).snapshot(seq).why("w1", "cheapest", with_eta=True)
     assert found is not None
     assert found.is_brief
-    assert found.eta is None
+    assert found.why.eta is None
     assert [one.team for one in found.why.holders.teams] == ["blue"]
     assert found.why.ahead == 1
     monkeypatch.setattr(rules, "QUEUE_COUNTED_MAX", 1)
