@@ -1,7 +1,7 @@
 """The page that `tenfold grow --html` writes: the printed result, with charts."""
 
 from tenfold.cli.grow.bill import Bill, Stage, bill_of, order_day, stages
-from tenfold.cli.grow.render import EVALUATED, factor, interval, needs_lines
+from tenfold.cli.grow.render import EVALUATED, factor, fix_of, interval, needs_lines
 from tenfold.report.charts.growth import LayerCurve, LayerHeadroom
 from tenfold.report.charts.points import Point
 from tenfold.report.pages.grow import GrowPage, grow_report
@@ -97,8 +97,14 @@ def _tiles_without_ranking(answer: GrowAnswer, upto: str) -> list[tuple[str, str
 
 
 def _bottleneck_row(row: Row) -> list[str]:
-    relief = row.sentence if row.relief is None else row.relief.sentence
-    return [f"{factor(row.k)} {interval(row)}", name_of(row), row.symptom, row.grade or "", relief]
+    others = [
+        f"or: {one.relief.sentence} (OK up to {factor(one.k_after)})"
+        if one.k_after is not None
+        else f"or: {one.relief.sentence}"
+        for one in row.alternatives
+    ]
+    fix = "; ".join([fix_of(row), *others])
+    return [f"{factor(row.k)} {interval(row)}", name_of(row), row.symptom, row.grade or "", fix]
 
 
 def _orders(answer: GrowAnswer, upto: str) -> list[list[str]]:
@@ -151,7 +157,7 @@ def _top(answer: GrowAnswer, upto: str) -> str:
         return f"{_capital(answer.sentence)}."
     bill = bill_of(answer.rows)
     if not bill.reliefs and answer.ok_up_to is not None:
-        return f"OK up to {factor(answer.ok_up_to)}; no known fix."
+        return f"OK up to {factor(answer.ok_up_to)}; {answer.rows[-1].sentence}."
     reached = f"{upto} ({EVALUATED})" if answer.ok_up_to is None else factor(answer.ok_up_to)
     return f"With all fixes: OK up to {reached}; {bill.sentence}."
 

@@ -106,7 +106,11 @@ def _broken_title(answer: GrowAnswer, broken: Sequence[Row], most: float) -> str
 
 
 def _bottleneck_table(rows: Sequence[Row], upto: str) -> Table:
-    wide = [_bottleneck_row(row, upto) for row in rows]
+    wide = [
+        cells
+        for row in rows
+        for cells in (_bottleneck_row(row, upto), *_alternative_rows(row, upto))
+    ]
     if console().width >= WIDE_LEAST:
         return _table(TITLE, BOTTLENECK_COLUMNS, wide)
     return _table(TITLE, NARROW, [_narrow(cells) for cells in wide])
@@ -115,6 +119,8 @@ def _bottleneck_table(rows: Sequence[Row], upto: str) -> Table:
 def _narrow(cells: Sequence[str]) -> list[str]:
     k, interval_, name, symptom, grade, fix, cost, then = cells
     priced = f"{fix}\n$/month: {cost}" if cost else fix
+    if not k:
+        return ["", "", "", priced, then]
     return [f"{k}\n{interval_}", f"{name}\n({grade})", symptom, priced, then]
 
 
@@ -132,7 +138,6 @@ def _named(row: Row, width: int) -> str:
 
 
 def _bottleneck_row(row: Row, upto: str) -> list[str]:
-    fix = row.relief.sentence if row.relief else row.sentence
     then = f">{upto}" if row.relief and row.k_after is None else factor(row.k_after)
     return [
         factor(row.k),
@@ -140,9 +145,29 @@ def _bottleneck_row(row: Row, upto: str) -> list[str]:
         _named(row, ROW_NAME_WIDTH),
         row.symptom,
         row.grade or "",
-        fix,
+        fix_of(row),
         _money(row),
         then if row.relief else "",
+    ]
+
+
+def fix_of(row: Row) -> str:
+    """Return the fix of a row, with what is uncertain about it, or why there is none."""
+    if row.relief is None:
+        return row.sentence
+    return f"{row.relief.sentence} ({row.sentence})" if row.sentence else row.relief.sentence
+
+
+def _alternative_rows(row: Row, upto: str) -> list[list[str]]:
+    """Return a row for each alternative to a fix, with what it reaches by itself."""
+    return [
+        [
+            *("",) * 5,
+            f"or: {one.relief.sentence}",
+            "free" if one.relief.usd_per_month == 0 else "unknown",
+            f">{upto}" if one.k_after is None else factor(one.k_after),
+        ]
+        for one in row.alternatives
     ]
 
 
@@ -164,7 +189,7 @@ def _top(answer: GrowAnswer, upto: str) -> str:
     """Say how far all fixes together reach, and what they cost."""
     bill = bill_of(answer.rows)
     if not bill.reliefs and answer.ok_up_to is not None:
-        return f"OK up to {factor(answer.ok_up_to)}; no known fix"
+        return f"OK up to {factor(answer.ok_up_to)}; {answer.rows[-1].sentence}"
     if answer.ok_up_to is None:
         return f"with all fixes: OK up to {upto} ({EVALUATED}); {bill.sentence}"
     return f"with all fixes: OK up to {factor(answer.ok_up_to)}; {bill.sentence}"

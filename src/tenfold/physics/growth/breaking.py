@@ -17,6 +17,8 @@ BreakStatus = Literal["breaks", "free", "constant", "unknown"]
 FACTOR_LEAST = 1 / 64
 """A layer over its limit today is followed down to here, to show by how much."""
 BISECTIONS = 60
+OVER = 1 + 2e-10
+"""Utilisation above this is over its limit: a capacity that just fits is not, after rounding."""
 
 
 class Evidence(NamedTuple):
@@ -63,7 +65,7 @@ def breaking_factor(utilisation: Utilisation, most: float) -> float | None:
         return high
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        if utilisation(middle) > 1:
+        if utilisation(middle) > OVER:
             high = middle
         else:
             low = middle
@@ -72,18 +74,18 @@ def breaking_factor(utilisation: Utilisation, most: float) -> float | None:
 
 def _bracket(utilisation: Utilisation, most: float) -> tuple[float | None, float | None]:
     """Return a factor that holds and one that does not; None if there is none."""
-    if utilisation(1.0) > 1:
+    if utilisation(1.0) > OVER:
         high = 1.0
         while high > FACTOR_LEAST:
             low = high / 2
-            if utilisation(low) <= 1:
+            if utilisation(low) <= OVER:
                 return low, high
             high = low
         return None, FACTOR_LEAST
     low = 1.0
     while low < most:
         high = min(2 * low, most)
-        if utilisation(high) > 1:
+        if utilisation(high) > OVER:
             return low, high
         low = high
     return low, None
@@ -105,7 +107,7 @@ def break_of(
     `bounds` are the highest and the lowest plausible utilisation. A layer that holds and does not
     grow is constant, however little is known about it.
     """
-    if utilisation(most) <= 1 and is_constant(utilisation, most):
+    if utilisation(most) <= OVER and is_constant(utilisation, most):
         return Break(None, None, None, "constant")
     wide = 1 + spread
     highest, lowest = bounds or (

@@ -8,29 +8,30 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace as with_fields
 from datetime import date, timedelta
 from math import inf, log2
-
-from msgspec.structs import replace
+from typing import NamedTuple
 
 from tenfold.model.growth.growth import Axis, Pace
 from tenfold.physics.growth.breaking import BreakStatus, is_constant
 from tenfold.study.grow.answer import (
+    AlternativeShown,
     GrowAnswer,
     Missing,
     ReliefShown,
     Row,
     UtilisationCurve,
 )
-from tenfold.study.grow.attribute import RAISED, Attribution, attribute
+from tenfold.study.grow.attribute import Attribution, attribute
 from tenfold.study.grow.constraint_set import ConstraintSet, assumed
 from tenfold.study.grow.coverage import covered
+from tenfold.study.grow.fixes.choose import Choice, Chooser
 from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.layer import ComputedLayer, Constraint, DerivedLayer, Layer, relax
 from tenfold.study.grow.layers.jobs.queue import Queue
 from tenfold.study.grow.question import GrowQuestion, check_question
 from tenfold.study.grow.recorded import RecordedWaits, recorded_waits
 from tenfold.study.grow.registry import LAYERS
-from tenfold.study.grow.relief import Relief, combined
-from tenfold.study.grow.search import Bottleneck, Evaluated, evaluate, find_bottleneck, rank
+from tenfold.study.grow.relief import Relief
+from tenfold.study.grow.search import Evaluated, evaluate, find_bottleneck, rank
 from tenfold.study.grow.state import State, state_of
 
 DAYS_PER_MONTH = 365.25 / 12
@@ -57,16 +58,8 @@ def is_late(pace: Pace | None, day: str) -> bool:
 
 
 ROWS_MOST = 8
-HELPS = 1.02
-"""A relief must raise the factor by at least this, unless another break is as close."""
-PAST = 1.001
-"""How far past the next break a relief is sized, so that rounding does not stop short of it."""
 FACTOR_SHOWN_MOST = 64.0
 """Computed constraints are cheap, so they are followed past the factor requested."""
-CLEARLY = 1.05
-COMPANIONS_MOST = 3
-"""New nodes may need power, ports and floor at once; a relief that needs more is rejected."""
-SPENT = "no further fix tried: the simulation budget is used up"
 CURVE_POINTS = 9
 AXIS_WORDS: dict[Axis, str] = {
     "jobs": "jobs",
@@ -90,6 +83,23 @@ def analyse(
 
     `done` is called with the number of finished runs; the total is not known in advance.
     """
+    return analyse_growth(inputs, question, done, layers).answer
+
+
+class Analysis(NamedTuple):
+    """An answer, and the fleet before and after each of its fixes."""
+
+    answer: GrowAnswer
+    states: tuple[State, ...]
+
+
+def analyse_growth(
+    inputs: GrowInputs,
+    question: GrowQuestion,
+    done: Callable[[int], None] | None = None,
+    layers: Sequence[Layer] = LAYERS,
+) -> Analysis:
+    """Return the answer of `analyse` with the fleets that its fixes lead to."""
     check_question(question)
     inputs = covered(inputs)
     recorded = recorded_waits(inputs) if inputs.jobs else None
@@ -98,11 +108,11 @@ def analyse(
         ConstraintSet(inputs, question, done, layers),
     )
     start, over = _over_today(today, constraint_set)
-    rows, ok_up_to = _bottlenecks(start, constraint_set)
+    rows, states, ok_up_to = _bottlenecks(start, constraint_set)
     constraints = constraint_set.all(start)
     evaluated = rank(constraints, max(question.most, FACTOR_SHOWN_MOST))
     first = rows[0] if rows else None
-    return GrowAnswer(
+    answer = GrowAnswer(
         fleet=start.spec.name,
         axis=question.axis,
         to=question.to,
@@ -132,6 +142,7 @@ def analyse(
         ),
         sentence=_with_recorded(_sentence(first, question, evaluated, over), first, recorded),
     )
+    return Analysis(answer, (start, *states))
 
 
 def _over_today(state: State, constraint_set: ConstraintSet) -> tuple[State, list[Constraint]]:
@@ -165,110 +176,37 @@ def _over(constraint: Constraint) -> str:
     return f"already over its limit: {constraint.label} ({symptom})"
 
 
-def _bottlenecks(state: State, constraint_set: ConstraintSet) -> tuple[list[Row], float | None]:
+class _Ladder(NamedTuple):
+    """What breaks, in order, the fleet after each fix, and how far it goes with all of them."""
+
+    rows: list[Row]
+    states: list[State]
+    ok_up_to: float | None
+
+
+def _bottlenecks(state: State, constraint_set: ConstraintSet) -> _Ladder:
     """Return what breaks, in order, and the factor up to which the fleet is OK with all fixes."""
     most = constraint_set.question.most
-    rows: list[Row] = []
+    rows, states = list[Row](), list[State]()
     now = find_bottleneck(constraint_set.rankable(state), most)
     while now.k is not None and now.constraint is not None and len(rows) < ROWS_MOST:
         cause = attribute(state, constraint_set.rankable, now, most)
-        step = _cheapest(state, constraint_set, cause, now.k)
-        row = _row(state, cause, now.k, most, step)
-        rows.append(replace(row, sentence=SPENT) if step is None and constraint_set.spent else row)
-        if step is None:
+        choice = Chooser(state, constraint_set, cause, now.k).choose()
+        rows.append(_row(state, cause, now.k, most, choice))
+        if choice.step is None:
             break
-        state, now = step[1], step[2]
-    return rows, now.k
+        state, now = choice.step.state, choice.step.then
+        states.append(state)
+    return _Ladder(rows, states, now.k)
 
 
-Step = tuple[Relief, State, Bottleneck]
-
-
-def _cheapest(
-    state: State, constraint_set: ConstraintSet, cause: Attribution, k: float
-) -> Step | None:
-    """Return the first relief, cheapest first, with which the fleet goes further.
-
-    One that overloads other layers is combined with the reliefs of those.
-    """
-    target = _target(constraint_set.question, cause)
-    for relief in _reliefs(cause.constraints, target):
-        if constraint_set.spent:
-            break
-        step = _taken(state, constraint_set, relief)
-        for _ in range(COMPANIONS_MOST):
-            if constraint_set.spent or _helps(k, step[2].k, cause.k_without):
-                break
-            found = _joined(state, constraint_set, step, target)
-            if found is None:
-                break
-            step = found
-        if _helps(k, step[2].k, cause.k_without):
-            return step
-    return None
-
-
-def _joined(state: State, constraint_set: ConstraintSet, step: Step, target: float) -> Step | None:
-    """Return a step combined with a relief of the layer that it overloads; None without one.
-
-    Of several reliefs, the first after which that layer is no longer the bottleneck.
-    """
-    relief, _, now = step
-    overloaded = now.constraint
-    if overloaded is None:
-        return None
-    for more in overloaded.reliefs(target):
-        both = _taken(state, constraint_set, combined([relief, more]))
-        then = both[2]
-        if (
-            then.constraint is None
-            or then.constraint.key != overloaded.key
-            or (then.k or 0) > (now.k or 0)
-        ):
-            return both
-    return None
-
-
-def _taken(state: State, constraint_set: ConstraintSet, relief: Relief) -> Step:
-    relieved = relief.apply(state)
-    return (
-        relief,
-        relieved,
-        find_bottleneck(constraint_set.rankable(relieved), constraint_set.question.most),
-    )
-
-
-def _target(question: GrowQuestion, cause: Attribution) -> float:
-    """Return the factor to size a relief for: a requested factor clearly past the next break.
-
-    A relief sized for the next break alone would have to be bought again right after it.
-    """
-    rival = question.most if cause.k_without is None else cause.k_without
-    required = [factor for factor in question.to if factor > rival * CLEARLY]
-    return min(required, default=question.most) * PAST
-
-
-def _helps(k: float, then: float | None, relaxed: float | None) -> bool:
-    """Return whether the fleet goes further, or as far as it would without the layer at all."""
-    if then is None or then > k * HELPS:
-        return True
-    return relaxed is not None and then > k * RAISED and then * HELPS > relaxed
-
-
-def _reliefs(constraints: Sequence[Constraint], target: float) -> list[Relief]:
-    """Return the reliefs of one constraint, or for several the cheapest of each combined."""
-    found = [constraint.reliefs(target) for constraint in constraints]
-    if len(found) == 1:
-        return found[0]
-    return [combined([some[0] for some in found])] if all(found) else []
-
-
-def _row(state: State, cause: Attribution, k: float, most: float, step: Step | None) -> Row:
+def _row(state: State, cause: Attribution, k: float, most: float, choice: Choice) -> Row:
     evaluated = [
         evaluate(constraint, max(most, FACTOR_SHOWN_MOST)) for constraint in cause.constraints
     ]
     worst = min(evaluated, key=lambda one: inf if one.broken.k is None else one.broken.k)
-    relief = step[0] if step else None
+    step = choice.step
+    relief = step.relief if step else None
     # A cause that shows through its effect breaks before its own constraint says so.
     low = k if worst.broken.low is None else min(k, worst.broken.low)
     # A setting is changed, not ordered.
@@ -293,8 +231,12 @@ def _row(state: State, cause: Attribution, k: float, most: float, step: Step | N
         usd=None if relief is None else rounded(relief.usd_per_month),
         order_by=day,
         late=is_late(state.grow.pace, day),
-        k_after=rounded(step[2].k) if step else rounded(k),
-        sentence="" if relief else "no known fix",
+        k_after=rounded(step.then.k) if step else rounded(k),
+        alternatives=tuple(
+            AlternativeShown(relief=_shown(one.relief), k_after=rounded(one.then.k))
+            for one in choice.alternatives
+        ),
+        sentence=choice.said,
     )
 
 

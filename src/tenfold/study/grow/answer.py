@@ -16,6 +16,14 @@ class ReliefShown(Struct, frozen=True, kw_only=True):
     weeks: float | None
 
 
+class AlternativeShown(Struct, frozen=True, kw_only=True):
+    """Another way out of a break, in place of its fix: a switch of the scheduler."""
+
+    relief: ReliefShown
+    k_after: float | None
+    """The factor up to which the whole fleet is OK with it; None: every factor requested."""
+
+
 class Row(Struct, frozen=True, kw_only=True):
     """One layer: where it breaks, the symptom, and what fixes it.
 
@@ -41,7 +49,9 @@ class Row(Struct, frozen=True, kw_only=True):
     late: bool = False
     """Whether the day to order by is before `today` of `[pace]`."""
     k_after: float | None = None
+    alternatives: tuple[AlternativeShown, ...] = ()
     sentence: str = ""
+    """Why there is no fix, or what is uncertain about it."""
 
 
 class Missing(Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from dataclasses import replace as with_fields
 from math import inf
 
 from tenfold.model.growth.growth import Axis
-from tenfold.physics.growth.breaking import Utilisation
+from tenfold.physics.growth.breaking import Utilisation, breaking_factor
 from tenfold.study.grow.answer import CalibrationShown
 from tenfold.study.grow.calibrate import NONE, Calibration, calibrate
 from tenfold.study.grow.inputs import GrowInputs
@@ -28,8 +28,6 @@ SIMULATED_PAST = 1.25
 """How far past the first computed break runs are made: further out they cannot be first."""
 JOBS_SIMULATED_MAX = 400_000
 """Jobs of all runs of an analysis after which no further relief is tried."""
-SEEDS_AFTER_RELIEF = 2
-"""Seeds once reliefs are applied: those runs are larger, and there are many."""
 
 
 def computed_constraints(
@@ -164,6 +162,11 @@ class ConstraintSet:
         """Whether the simulation budget is used up; the same on every machine."""
         return self.runs.jobs > JOBS_SIMULATED_MAX
 
+    def budget_part(self, share: float) -> float:
+        """Return the cost of all runs at which a share of the budget that is left is used up."""
+        left = max(0, JOBS_SIMULATED_MAX - self.runs.jobs)
+        return self.runs.jobs + share * left
+
     def all(self, state: State) -> list[Constraint]:
         """Return all constraints of a state, including those that are not ranked."""
         figured = computed_constraints(state, self.question.axis, self.layers)
@@ -174,6 +177,20 @@ class ConstraintSet:
         figured = computed_constraints(state, self.question.axis, self.layers)
         of_runs = self._of_runs(state, figured) if self._runs_count else []
         return rankable([*figured, *of_runs], self.question.count_assumed)
+
+    def holds(self, state: State, constraint: Constraint, target: float) -> bool:
+        """Return whether one constraint of a state is within its limit up to a factor."""
+        layer, axis = constraint.of, self.question.axis
+        if isinstance(layer, SimulatedLayer):
+            most = min(target, overloaded_at(state, axis) or target)
+            found = layer.evaluated(state, self.runs, most, self._seeds, self.calibration)
+        else:
+            found = computed_constraints(state, axis, self.layers)
+        return all(
+            breaking_factor(one.utilisation, target) is None
+            for one in found
+            if one.key == constraint.key
+        )
 
     def _of_runs(self, state: State, figured: Sequence[Constraint]) -> list[Constraint]:
         question = self.question
@@ -186,7 +203,7 @@ class ConstraintSet:
             state,
             self.runs,
             most=most,
-            seeds=self._seeds[:SEEDS_AFTER_RELIEF] if state.reliefs else self._seeds,
+            seeds=self._seeds,
             calibration=self.calibration,
             layers=self.layers,
         )

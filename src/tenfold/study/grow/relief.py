@@ -13,7 +13,7 @@ from tenfold.model.fleet.spec import FleetSpec
 from tenfold.model.growth.growth import OrderItem
 from tenfold.study.grow.state import State
 
-NEARLY = 1 - 1e-9
+NEARLY = 1 - 1e-10
 """Keeps rounding errors from pushing a whole number to the next one."""
 
 
@@ -27,6 +27,12 @@ class Relief:
     """None if no price is known; 0 for a change of settings."""
     weeks: float | None
     apply: Callable[[State], State]
+    units: int = 1
+    """Whole things that it adds, such as nodes, racks or gangs."""
+    resize: Callable[[int], "Relief"] | None = None
+    """The same relief with other units; None if its size follows from a formula."""
+    scheduler: bool = False
+    """Whether it switches the scheduler: an alternative, never a part of a purchase."""
 
 
 def combined(parts: Sequence[Relief]) -> Relief:

@@ -122,7 +122,7 @@ def test_what_was_measured_is_a_layer_of_its_own(run, fleet: Path, tmp_path: Pat
     assert (row["layer"], row["resource"], row["grade"]) == ("monitoring", "prometheus", "measured")
     assert row["k"] == pytest.approx(5.0)
     assert row["symptom"] == "prometheus: 0.5 of 0.5 cores"
-    assert row["relief"]["sentence"] == "raise prometheus to 1.05 cores (up from 0.5)"
+    assert row["relief"]["sentence"] == "raise prometheus to 1 cores (up from 0.5)"
 
 
 def test_a_measurement_without_a_limit_leaves_its_layer_unknown(run, fleet: Path, tmp_path: Path):

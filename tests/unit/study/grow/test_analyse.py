@@ -216,8 +216,8 @@ def test_data_fills_a_tier_and_shelves_relieve_it_at_the_price_of_the_tier():
     answer = analyse(made.given(fleet, grow), GrowQuestion(axis="data"))
     assert rungs(answer) == [("storage-capacity", 2.5, None)]
     assert answer.rows[0].relief is not None
-    assert answer.rows[0].relief.sentence == "add 13 storage shelves to fast"
-    assert answer.rows[0].usd == pytest.approx(13 * 1_000 * 10)
+    assert answer.rows[0].relief.sentence == "add 12 storage shelves to fast"
+    assert answer.rows[0].usd == pytest.approx(12 * 1_000 * 10)
 
 
 @pytest.mark.parametrize(("factor", "met"), [(2.4, True), (2.5, True), (2.6, False)])

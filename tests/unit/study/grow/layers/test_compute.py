@@ -136,7 +136,7 @@ def test_gpus_of_a_type_that_jobs_ask_for_are_judged_apart():
     assert a100 == pytest.approx(every * 6 / 11 * 4, rel=1e-5)
     assert h100 == pytest.approx(every * 3 / 11 * 4 / 3, rel=1e-5)
     [relief] = found[1].reliefs(2 / a100)
-    assert relief.sentence == "add 8 nodes to pool A100"
+    assert relief.sentence == "add 8 nodes to pool A100 (4 gangs of 2 nodes each)"
 
 
 def test_waits_for_a_type_are_judged_apart():

@@ -14,7 +14,11 @@ from tenfold.model.job.job import Job
 from tenfold.physics.growth.breaking import ASSUMED, STATED, Evidence
 from tenfold.study.grow.history import kind_of, span_s, types_asked
 from tenfold.study.grow.layer import ComputedLayer, Constraint
-from tenfold.study.grow.layers.compute.nodes import gpus_of_types, more_of_types
+from tenfold.study.grow.layers.compute.nodes import (
+    gpus_of_types,
+    more_of_types,
+    short_types,
+)
 from tenfold.study.grow.layers.compute.work import WorkBySize, work_by_size
 from tenfold.study.grow.runs.resample import load_spread
 from tenfold.study.grow.state import State
@@ -78,7 +82,7 @@ class Compute(ComputedLayer):
             available,
             _evidence(state, jobs),
             symptom,
-            lambda multiple: more_of_types(state, types, multiple),
+            lambda multiple: more_of_types(state, types or short_types(state), multiple),
         )
 
 

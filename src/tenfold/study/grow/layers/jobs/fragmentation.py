@@ -18,7 +18,7 @@ class Fragmentation(SimulatedLayer):
     cause_rank = 70
     grows_by = "jobs"
     capacity_grows_with = ("nodes",)
-    fixed_by = "another policy, or more nodes"
+    fixed_by = "higher team limits, more nodes, or another policy"
     reports_missing_work = True
 
     def tolerances(self, limits: GrowthLimits) -> Tolerances:

@@ -1,10 +1,11 @@
-"""Reliefs for jobs that wait or are slowed down: another policy, which is free, and nodes."""
+"""Reliefs for jobs that wait or are slowed down: team limits, another policy, and nodes."""
 
 from msgspec.structs import replace
 
 from tenfold.physics.growth.breaking import breaking_factor
 from tenfold.study.grow.layer import Constraint
-from tenfold.study.grow.layers.compute.nodes import more_nodes
+from tenfold.study.grow.layers.compute.nodes import more_of_types, short_types
+from tenfold.study.grow.layers.jobs.team_limits import raised_team_limits
 from tenfold.study.grow.relief import Relief, with_relief
 from tenfold.study.grow.state import State
 
@@ -15,13 +16,17 @@ MULTIPLE_MIN, MULTIPLE_MAX = 1.5, 8.0
 """Less is lost in the noise of runs, and more is tried in further steps."""
 
 
-def shorter_waits(constraint: Constraint, state: State, target: float) -> list[Relief]:
-    """Return another policy, and nodes.
+def shorter_waits(
+    constraint: Constraint, state: State, target: float, types: tuple[str, ...] = ()
+) -> list[Relief]:
+    """Return another policy, higher team limits, and nodes of the types that are short.
 
-    The nodes grow by as much as the target exceeds the break, so that the load stays the same.
+    The nodes grow by as much as the target exceeds the break, so that the load stays the same; the
+    analysis then finds the fewest that are enough.
     """
     k = breaking_factor(constraint.utilisation, target)
-    return [*own_policy(state), *([] if k is None else more_nodes(state, target / k))]
+    more = [] if k is None else more_of_types(state, types or short_types(state), target / k)
+    return [*own_policy(state), *raised_team_limits(state), *more]
 
 
 def own_policy(state: State) -> list[Relief]:
@@ -34,7 +39,7 @@ def own_policy(state: State) -> list[Relief]:
         return replace(with_relief(now, POLICY), policy=policy)
 
     text = f"switch the policy from `{state.policy.name}` to `tenfold`"
-    return [Relief(POLICY, text, 0.0, 0.0, apply)]
+    return [Relief(POLICY, text, 0.0, 0.0, apply, scheduler=True)]
 
 
 def multiple_for(constraint: Constraint, target: float) -> float:

@@ -8,11 +8,9 @@ or do not where the simulation says so, simulated waits are scaled to meet them 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tenfold.physics.growth.breaking import breaking_factor
 from tenfold.study.grow.history import types_asked
 from tenfold.study.grow.layer import Constraint
-from tenfold.study.grow.layers.compute.nodes import more_of_types
-from tenfold.study.grow.layers.jobs.policy import own_policy, shorter_waits
+from tenfold.study.grow.layers.jobs.policy import shorter_waits
 from tenfold.study.grow.recorded import recorded_of
 from tenfold.study.grow.relief import Relief
 from tenfold.study.grow.runs.layer import Reading, SimulatedLayer
@@ -52,7 +50,7 @@ class Queue(SimulatedLayer):
     cause_rank = 80
     grows_by = "jobs"
     capacity_grows_with = ("nodes",)
-    fixed_by = "another policy, or more nodes"
+    fixed_by = "higher team limits, more nodes of the type that is short, or another policy"
     always_listed = True
     shows_slow_jobs = True
     reports_missing_work = True
@@ -109,9 +107,7 @@ def _typed(state: State, runs: Runs, types: tuple[str, ...]) -> Reading:
         return figures.wait_s_p90_by_type.get(label, 0.0)
 
     def relieve(constraint: Constraint, target: float) -> list[Relief]:
-        k = breaking_factor(constraint.utilisation, target)
-        more = [] if k is None else more_of_types(state, types, target / k)
-        return [*own_policy(state), *more]
+        return shorter_waits(constraint, state, target, types)
 
     return Reading(
         lambda figures: wait(figures) / most_s,
