@@ -37,6 +37,7 @@ JOURNAL = (
     "no-job-is-lost",
     "saved-work-is-kept",
     "the-journal-replays",
+    "time-limits-are-kept",
     "work-takes-its-time",
 )
 """What facts keep, whoever decided."""

@@ -30,18 +30,22 @@ class Worked:
         """What no stop and no lost node can take any more."""
         self._work_ms = 0.0
         self._since_ms = 0
+        self._begun_ms = 0
+        """When the attempt began that a time limit is counted from."""
         self._speed = 1.0
 
     def start(self, at_ms: int, slots: tuple[Slot, ...]) -> None:
         """Note that a run begins, from what was saved."""
         cost_ms = self._hands.restart_cost_ms if self._hands and self._stops else 0
         self._work_ms, self._since_ms = self._saved_ms, at_ms + cost_ms
+        self._begun_ms = at_ms
         self._speed = _speed(self._job, slots)
 
     def resize(self, at_ms: int, before: tuple[Slot, ...], after: tuple[Slot, ...]) -> None:
         """Note that a run goes on with other slots: that saves all of its work."""
         self._work_ms = self._saved_ms = min(self._at(at_ms), self._job.duration_ms or 0)
         self._since_ms = max(self._since_ms, at_ms)
+        self._begun_ms = at_ms
         if self._hands and sorted(map(_key, before)) != sorted(map(_key, after)):
             self._since_ms = at_ms + self._hands.restart_cost_ms
         self._speed = _speed(self._job, after)
@@ -66,6 +70,15 @@ class Worked:
             return
         left_ms = ((self._job.duration_ms or 0) - self._work_ms) / self._speed
         due_ms = self._since_ms + left_ms
+        limit_ms = self._job.limit_ms
+        if event.status == "timeout":
+            cut_ms = self._begun_ms + (limit_ms or 0)
+            hold(
+                "time-limits-are-kept",
+                limit_ms is not None and event.at_ms == cut_ms < due_ms + self._slack_ms(),
+                f"its limit is at {cut_ms} ms and its work is done at {due_ms} ms: {event}",
+            )
+            return
         hold(
             "work-takes-its-time",
             abs(event.at_ms - due_ms) <= self._slack_ms(),
