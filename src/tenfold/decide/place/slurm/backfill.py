@@ -5,6 +5,7 @@ running jobs reach their limits. A job behind it may start only on nodes that no
 needs before its own limit, so it never delays a job planned before it.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -42,7 +43,8 @@ class Reservation(NamedTuple):
 
     begin_ms: int
     end_ms: int
-    nodes: frozenset[NodeId]
+    nodes: int
+    """One bit for each node; a pass assigns the bits."""
 
 
 class Horizon(NamedTuple):
@@ -63,9 +65,19 @@ class BackfillPass:
         self._horizon = horizon
         self._now_ms = now_ms
         self.reservations: list[Reservation] = []
+        """By end."""
+        self._ends_ms: list[int] = []
+        self._bits: dict[NodeId, int] = {}
+        self._fits: dict[tuple[str, NodeFilter, int], tuple[int, Slots] | None] = {}
+        """When and where a shape first fits beside some reserved nodes, until a job starts."""
+        self._beyond: dict[tuple[str, NodeFilter, Millis], bool] = {}
+        """What cannot be planned within the window, until a job starts or is planned."""
 
     def place_or_reserve(self, candidate: Candidate) -> Slots | None:
         """Return where the job starts now; otherwise plan it within the window."""
+        key = (candidate.job.shape.key, candidate.in_partition, candidate.limit_ms)
+        if key in self._beyond:
+            return None
         start_ms: int | None = self._now_ms
         while start_ms is not None and start_ms <= self._now_ms + self._horizon.window_ms:
             found, start_ms = self._try(candidate, start_ms)
@@ -76,28 +88,31 @@ class BackfillPass:
                 self._start(candidate, slots)
                 return slots
             if begin_ms <= self._now_ms + self._horizon.window_ms:
-                self.reservations.append(self._reservation(begin_ms, candidate, slots))
-            return None
+                self._reserve(self._reservation(begin_ms, candidate, slots))
+                return None
+            break
+        self._beyond[key] = True
         return None
 
     def could_start(self, candidate: Candidate) -> bool:
         """Return whether the job fits now on nodes not reserved within its limit."""
-        usable = self._usable(candidate, self._now_ms)
+        reserved = self._reserved_nodes(self._now_ms, self._now_ms + candidate.limit_ms)
+        usable = self._usable(candidate.in_partition, reserved)
         return choose(self._capacity, candidate.job.shape, usable) is not None
 
-    def _usable(self, candidate: Candidate, from_ms: int) -> NodeFilter:
-        reserved = self._reserved_nodes(from_ms, from_ms + candidate.limit_ms)
-        in_partition = candidate.in_partition
+    def _usable(self, in_partition: NodeFilter, reserved: int) -> NodeFilter:
         if not reserved:
             return in_partition
-        return lambda node: in_partition(node) and node not in reserved
+        nodes = {node: True for node, bit in self._bits.items() if bit & reserved}
+        return lambda node: node not in nodes and in_partition(node)
 
     def _try(
         self, candidate: Candidate, from_ms: int
     ) -> tuple[tuple[int, Slots] | None, int | None]:
         """Return the start found from `from_ms` on, or None and the next time to try."""
-        later_ms = min((r.end_ms for r in self.reservations if r.end_ms > from_ms), default=None)
-        found = self._first_fit(candidate.job.shape, self._usable(candidate, from_ms))
+        later = bisect_right(self._ends_ms, from_ms)
+        later_ms = self._ends_ms[later] if later < len(self._ends_ms) else None
+        found = self._fit(candidate, self._reserved_nodes(from_ms, from_ms + candidate.limit_ms))
         if found is None:
             return None, later_ms
         begin_ms, slots = max(from_ms, found[0]), found[1]
@@ -107,22 +122,29 @@ class BackfillPass:
             # Nodes reserved for others until then may be available sooner.
             return None, later_ms
         planned = self._reservation(begin_ms, candidate, slots)
-        if not planned.nodes.isdisjoint(self._reserved_nodes(planned.begin_ms, planned.end_ms)):
+        if planned.nodes & self._reserved_nodes(planned.begin_ms, planned.end_ms):
             again_ms = begin_ms
             if begin_ms == from_ms:
                 again_ms += max(self._horizon.resolution_ms, SECOND)
             return None, again_ms
         return (begin_ms, slots), None
 
-    def _reserved_nodes(self, begin_ms: int, end_ms: int) -> frozenset[NodeId]:
+    def _reserved_nodes(self, begin_ms: int, end_ms: int) -> int:
         """Return the nodes reserved at any time in the interval."""
-        return frozenset[NodeId]().union(
-            *(
-                one.nodes
-                for one in self.reservations
-                if one.begin_ms <= end_ms and one.end_ms > begin_ms
-            )
-        )
+        nodes = 0
+        for place in range(bisect_right(self._ends_ms, begin_ms), len(self._ends_ms)):
+            reserved_ms, _, reserved = self.reservations[place]
+            if reserved_ms <= end_ms:
+                nodes |= reserved
+        return nodes
+
+    def _fit(self, candidate: Candidate, reserved: int) -> tuple[int, Slots] | None:
+        """Return when and where the job first fits beside reserved nodes."""
+        shape, in_partition = candidate.job.shape, candidate.in_partition
+        key = (shape.key, in_partition, reserved)
+        if key not in self._fits:
+            self._fits[key] = self._first_fit(shape, self._usable(in_partition, reserved))
+        return self._fits[key]
 
     def _first_fit(self, shape: Shape, usable: NodeFilter) -> tuple[int, Slots] | None:
         """Return when the job fits on these nodes as running jobs end, and where."""
@@ -175,12 +197,19 @@ class BackfillPass:
             )
         )
         self._endings.sort(key=lambda one: one[:2])
+        self._fits.clear()
+        self._beyond.clear()
+
+    def _reserve(self, reservation: Reservation) -> None:
+        place = bisect_right(self._ends_ms, reservation.end_ms)
+        self.reservations.insert(place, reservation)
+        self._ends_ms.insert(place, reservation.end_ms)
+        self._beyond.clear()
 
     def _reservation(self, begin_ms: int, candidate: Candidate, slots: Slots) -> Reservation:
         step = max(1, self._horizon.resolution_ms)
         end_ms = begin_ms + candidate.limit_ms
-        return Reservation(
-            begin_ms // step * step,
-            -(-end_ms // step) * step,
-            frozenset(slot.node for slot in slots),
-        )
+        nodes = 0
+        for slot in slots:
+            nodes |= self._bits.setdefault(slot.node, 1 << len(self._bits))
+        return Reservation(begin_ms // step * step, -(-end_ms // step) * step, nodes)

@@ -5,14 +5,16 @@ age and usage do not change. Periods are counted from time zero, so the value de
 view and the time.
 """
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Mapping, Sequence
+from math import fsum
 
 from msgspec import Struct
 
 from tenfold.fleet.capacity import Capacity
 from tenfold.fleet.fleet import FleetView
 from tenfold.model.ids import TeamId
-from tenfold.model.job.job import WHOLE, Job, Shape
+from tenfold.model.job.job import WHOLE, EndedJob, Job, Shape
 from tenfold.model.policy.slurm import SlurmPartition, SlurmPolicy
 from tenfold.model.units import Millis
 
@@ -29,6 +31,69 @@ class Accounts(Struct, frozen=True):
 
 
 NO_ACCOUNTS = Accounts()
+HALF_LIVES_MOST = 64
+"""Half-lives after which usage is counted from a new time; a float holds far more."""
+
+
+class EndedUsage:
+    """The decayed GPU time of finished jobs, by team, kept from pass to pass.
+
+    What a job used is kept as of a fixed time, so later passes only scale the sums. Sums are
+    rounded once, so the result is the same whichever passes came before.
+    """
+
+    def __init__(self, half_ms: int) -> None:
+        self._half_ms = half_ms
+        self._base_ms = -1
+        self._last: EndedJob | None = None
+        self._teams: deque[TeamId] = deque()
+        self._used: dict[TeamId, deque[float]] = {}
+
+    def of(self, history: Sequence[EndedJob], at_ms: int) -> dict[TeamId, float]:
+        """Return the usage by team of the jobs that had ended at a time; the rest is not used."""
+        half_ms = self._half_ms
+        ended = len(history)
+        while ended and history[ended - 1].ended_ms > at_ms:
+            ended -= 1
+        base_ms = at_ms // (HALF_LIVES_MOST * half_ms) * HALF_LIVES_MOST * half_ms if half_ms else 0
+        known = self._known(history, ended) if base_ms == self._base_ms else 0
+        if not known:
+            self._base_ms = base_ms
+            self._teams.clear()
+            self._used.clear()
+        for place in range(known, ended):
+            self._append(history[place])
+        self._last = history[ended - 1] if ended else None
+        while len(self._teams) > ended:
+            self._drop()
+        scale = _faded(at_ms - base_ms, half_ms) if half_ms else 1.0
+        return {team: fsum(used) * scale for team, used in self._used.items()}
+
+    def _known(self, history: Sequence[EndedJob], ended: int) -> int:
+        """Return how many of the jobs were counted before; old ones may have been dropped."""
+        while ended and history[ended - 1] is not self._last:
+            ended -= 1
+        return ended
+
+    def _append(self, ended: EndedJob) -> None:
+        base_ms, half_ms = self._base_ms, self._half_ms
+        end_ms = ended.ended_ms
+        begin_ms = end_ms - ended.ran_ms
+        if half_ms:
+            held = _faded(base_ms - end_ms, half_ms) - _faded(base_ms - begin_ms, half_ms)
+            held *= half_ms
+        else:
+            held = float(end_ms - begin_ms)
+        team = ended.job.team
+        self._teams.append(team)
+        self._used.setdefault(team, deque()).append(max(0.0, held) * _gpus(ended.job))
+
+    def _drop(self) -> None:
+        team = self._teams.popleft()
+        used = self._used[team]
+        used.popleft()
+        if not used:
+            del self._used[team]
 
 
 class Priorities:
@@ -41,6 +106,7 @@ class Priorities:
         view: FleetView,
         capacity: Capacity,
         now_ms: Millis,
+        ended: EndedUsage | None = None,
     ) -> None:
         self._policy = policy
         self._qos = accounts.qos_priorities
@@ -56,7 +122,7 @@ class Priorities:
         self._qos_most = max(self._qos.values(), default=0)
         self._fair: Mapping[TeamId, float] = {}
         if policy.weights.fairshare:
-            self._fair = fair_shares(policy, accounts, view, self._at_ms)
+            self._fair = fair_shares(policy, accounts, view, self._at_ms, ended)
         self._worth: dict[str, float] = {}
 
     def of(self, job: Job, partition: SlurmPartition | None) -> int:
@@ -109,28 +175,27 @@ class Priorities:
 
 
 def fair_shares(
-    policy: SlurmPolicy, accounts: Accounts, view: FleetView, at_ms: int
+    policy: SlurmPolicy,
+    accounts: Accounts,
+    view: FleetView,
+    at_ms: int,
+    ended: EndedUsage | None = None,
 ) -> dict[TeamId, float]:
     """Return the classic factor 2^(-usage/shares) of every known team.
 
     Usage is decayed GPU time as a share of all usage; shares are those of the accounts, or equal.
     """
-    used: dict[TeamId, float] = {}
     half_ms = policy.decay_half_life_ms
-    for ended in view.history:
-        _add(
-            used,
-            ended.job,
-            ended.ended_ms - ended.ran_ms,
-            min(ended.ended_ms, at_ms),
-            at_ms,
-            half_ms,
-        )
+    used = (ended or EndedUsage(half_ms)).of(view.history, at_ms)
+    for late in reversed(view.history):
+        if late.ended_ms <= at_ms:
+            break
+        _add(used, late.job, late.ended_ms - late.ran_ms, at_ms, at_ms, half_ms)
     for run in view.running.values():
         _add(used, run.job, run.started_ms, at_ms, at_ms, half_ms)
     for job in view.pending.values():
         used.setdefault(job.team, 0.0)
-    total = sum(used.values())
+    total = fsum(used.values())
     all_shares = sum(accounts.shares.get(team, 1) for team in used)
     if not total or not all_shares:
         return dict.fromkeys(used, 1.0)
@@ -148,12 +213,15 @@ def _add(
     if end_ms <= begin_ms:
         used[job.team] = before
         return
-    gpus = (job.shape.milli or job.shape.gpus * WHOLE) / WHOLE
     if half_ms:
         held = (_faded(at_ms - end_ms, half_ms) - _faded(at_ms - begin_ms, half_ms)) * half_ms
     else:
         held = end_ms - begin_ms
-    used[job.team] = before + gpus * held
+    used[job.team] = before + _gpus(job) * held
+
+
+def _gpus(job: Job) -> float:
+    return (job.shape.milli or job.shape.gpus * WHOLE) / WHOLE
 
 
 def _faded(age_ms: int, half_ms: int) -> float:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tenfold.decide.place.misfit import never_fits
 from tenfold.decide.place.slurm.backfill import BackfillPass, Candidate, Ending, Horizon
 from tenfold.decide.place.slurm.partitions import Queue, Queues
-from tenfold.decide.place.slurm.priority import NO_ACCOUNTS, Accounts, Priorities
+from tenfold.decide.place.slurm.priority import NO_ACCOUNTS, Accounts, EndedUsage, Priorities
 from tenfold.decide.place.slurm.select import NodeFilter, choose, could_hold
 from tenfold.fleet.capacity import Capacity, Slots
 from tenfold.fleet.fleet import FleetView
@@ -42,6 +42,7 @@ class SlurmPlacer:
         self.name = "slurm"
         self._policy = policy
         self._accounts = accounts
+        self._ended = EndedUsage(policy.decay_half_life_ms)
         # The controller's loop runs once a second, whatever is configured.
         self._main_ms = max(SECOND, _seconds(policy, "batch_sched_delay", 3) * SECOND)
         self._full_ms = max(SECOND, policy.interval_ms)
@@ -111,7 +112,9 @@ class SlurmPlacer:
         return _rounded_up(last_ms + period_ms, self._apart_ms)
 
     def _job_queue(self, view: FleetView, now_ms: Millis) -> list[PendingJob]:
-        priorities = Priorities(self._policy, self._accounts, view, self._capacity, now_ms)
+        priorities = Priorities(
+            self._policy, self._accounts, view, self._capacity, now_ms, self._ended
+        )
         job_queue: list[PendingJob] = []
         for job in view.pending.values():
             queue = self._queues.of(job)
@@ -168,9 +171,9 @@ class SlurmPlacer:
         horizon = Horizon(limits.window_ms, limits.resolution_ms)
         backfill = BackfillPass(self._capacity, self._endings(view, now_ms), horizon, now_ms)
         job_queue = _tested(job_queue, limits)
-        shortest = self._shortest_candidates(job_queue)
+        shortest = _shortest_behind(job_queue)
         planned, before = 0, self._starts_ordered
-        for one in job_queue:
+        for place, one in enumerate(job_queue):
             candidate = Candidate(one.job, one.queue.limit_ms(one.job), one.queue.holds)
             slots = backfill.place_or_reserve(candidate)
             if slots is not None:
@@ -180,20 +183,8 @@ class SlurmPlacer:
             elif len(backfill.reservations) == planned:
                 continue
             planned = len(backfill.reservations)
-            if not any(backfill.could_start(candidate) for candidate in shortest):
+            if not any(backfill.could_start(candidate) for candidate in shortest[place]):
                 break
-
-    def _shortest_candidates(self, job_queue: list[PendingJob]) -> list[Candidate]:
-        """Return one job of each shape and queue, with the shortest limit among them.
-
-        If none of these could start now, no job in the queue could: the pass is over.
-        """
-        shortest: dict[tuple[str, str], Candidate] = {}
-        for one in job_queue:
-            key, limit_ms = (one.job.shape.key, one.queue.name), one.queue.limit_ms(one.job)
-            if key not in shortest or limit_ms < shortest[key].limit_ms:
-                shortest[key] = Candidate(one.job, limit_ms, one.queue.holds)
-        return list(shortest.values())
 
     def _order(self, job: Job, slots: Slots, actions: list[Action]) -> None:
         self._held[job.id] = (slots, job)
@@ -294,6 +285,24 @@ def _tested(job_queue: list[PendingJob], limits: Backfill) -> list[PendingJob]:
         if len(tested) == limits.jobs_tested_max:
             break
     return tested
+
+
+def _shortest_behind(job_queue: list[PendingJob]) -> list[list[Candidate]]:
+    """Return, for each place, one job of each shape and queue behind it: that with the least limit.
+
+    If none of these could start now, no job behind that place could: the pass is over.
+    """
+    shortest: dict[tuple[str, str], Candidate] = {}
+    behind: list[list[Candidate]] = [[] for _ in job_queue]
+    now: list[Candidate] = []
+    for place in range(len(job_queue) - 1, -1, -1):
+        behind[place] = now
+        one = job_queue[place]
+        key, limit_ms = (one.job.shape.key, one.queue.name), one.queue.limit_ms(one.job)
+        if key not in shortest or limit_ms < shortest[key].limit_ms:
+            shortest[key] = Candidate(one.job, limit_ms, one.queue.holds)
+            now = list(shortest.values())
+    return behind
 
 
 def _full(counts: dict[str, int], name: str, most: int) -> bool:

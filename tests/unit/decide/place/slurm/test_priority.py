@@ -1,15 +1,23 @@
 """Multifactor priority, each factor by hand."""
 
+import math
+
 import pytest
 
 from slurm_builders import begin, end, fleet, job, policy, submit
-from tenfold.decide.place.slurm.priority import NO_ACCOUNTS, Accounts, Priorities, fair_shares
+from tenfold.decide.place.slurm.priority import (
+    NO_ACCOUNTS,
+    Accounts,
+    EndedUsage,
+    Priorities,
+    fair_shares,
+)
 from tenfold.fleet.capacity import Capacity
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.events import NodeJoined
 from tenfold.model.fleet.node import Node
 from tenfold.model.ids import NodeId, PoolId, SiteId
-from tenfold.model.job.job import Job, shape_of
+from tenfold.model.job.job import EndedJob, Job, shape_of
 from tenfold.model.policy.slurm import PriorityWeights, SlurmPartition, SlurmPolicy
 from tenfold.model.units import DAY, HOUR, MINUTE, SECOND, Millis
 
@@ -106,3 +114,27 @@ def test_old_use_fades_by_half_in_each_half_life():
     shares = fair_shares(SlurmPolicy(), NO_ACCOUNTS, made, 7 * DAY + MINUTE)
     # As long ago as the half-life, a's minute counts half of b's: a third of all use.
     assert shares == pytest.approx({"a": 2 ** (-2 / 3), "b": 2 ** (-4 / 3)}, rel=1e-3)
+
+
+def test_usage_kept_from_pass_to_pass_is_what_a_first_pass_finds():
+    half_ms, history = 7 * DAY, list[EndedJob]()
+    kept = EndedUsage(half_ms)
+    for hour in range(0, 40 * 24, 5):
+        ran = job(f"j{hour}", 1 + hour % 3, seq=hour, team="abc"[hour % 7 % 3])
+        history.append(EndedJob(ran, Millis(hour % 11 * HOUR), Millis(hour * HOUR), "completed"))
+        # The oldest are dropped, as the fleet does, and the last has not ended yet.
+        del history[:-20]
+        at_ms = (hour - 1) * HOUR
+        assert kept.of(history, at_ms) == EndedUsage(half_ms).of(history, at_ms)
+
+
+def test_usage_is_the_integral_of_what_jobs_held_over_its_decay():
+    ran = job("one", 4, team="a")
+    history = [EndedJob(ran, Millis(3 * HOUR), Millis(1_000 * DAY), "completed")]
+    at_ms, half_ms = 1_002 * DAY, 7 * DAY
+    found = EndedUsage(half_ms).of(history, at_ms)
+    minutes = [1_000 * DAY - MINUTE * (place + 0.5) for place in range(180)]
+    held = sum(4 * MINUTE * 2 ** (-(at_ms - minute) / half_ms) for minute in minutes)
+    # The integral of 2^(-t / half) is that over the logarithm of 2, which all teams share.
+    assert found == pytest.approx({"a": held * math.log(2)})
+    assert EndedUsage(0).of(history, at_ms) == {"a": 4 * 3 * HOUR}
