@@ -60,8 +60,8 @@ def meets_requirement(answer: GrowAnswer, question: GrowQuestion) -> bool:
 def verdict(answer: GrowAnswer, need: float) -> Verdict:
     """Return whether today's fleet reaches a factor, or that this cannot be told.
 
-    It cannot be told if a limit was not checked, or if one that rests on an assumption breaks
-    earlier.
+    It cannot be told if a limit that could be reached along the axis was not checked, or if one
+    that rests on an assumption may be reached earlier.
     """
     first = answer.first
     if first is not None and first.k is not None and first.k < need:
@@ -71,12 +71,21 @@ def verdict(answer: GrowAnswer, need: float) -> Verdict:
     return "unknown" if unchecked(answer) or early_assumed(answer, need) else "met"
 
 
-def unchecked(answer: GrowAnswer) -> list[str]:
-    """Return the layers that could not be evaluated, each once."""
-    return list(dict.fromkeys(one.title for one in answer.unknown if one.needs))
+def unchecked(answer: GrowAnswer) -> dict[str, list[str]]:
+    """Return the layers that could break unseen, by the input that is missing."""
+    found: dict[str, list[str]] = {}
+    for one in answer.unknown:
+        if one.could_break:
+            titles = found.setdefault(one.needs, [])
+            titles += [one.title] if one.title not in titles else []
+    return found
 
 
 def early_assumed(answer: GrowAnswer, need: float) -> list[Row]:
-    """Return the layers that break below a factor, but rest on an assumption."""
-    rows = [row for row in answer.layers if row.grade == "assumed" and (row.k or inf) < need]
+    """Return the layers that may break below a factor, but rest on an assumption."""
+    rows = [
+        row
+        for row in answer.layers
+        if row.grade == "assumed" and min(row.k or inf, inf if row.low is None else row.low) < need
+    ]
     return [*answer.over, *rows]

@@ -11,7 +11,6 @@ from tenfold.cli.grow.json import early_assumed, unchecked, verdict
 from tenfold.cli.output import console, show, table
 from tenfold.cli.screen import Text
 from tenfold.physics.growth.breaking import FACTOR_LEAST
-from tenfold.report.figures import count
 from tenfold.study.grow.analyse import AXIS_WORDS
 from tenfold.study.grow.answer import GrowAnswer, Row
 from tenfold.study.grow.layer import with_resource
@@ -37,8 +36,6 @@ WHOLE = ("layer", "based on")
 ROW_NAME_WIDTH, LAYER_NAME_WIDTH = 18, 26
 """How wide layer names may be next to sentences."""
 EVALUATED = "for the limits checked"
-NAMED_MOST = 3
-"""Layers named that keep a requirement from being checked."""
 
 
 def show_grow(answer: GrowAnswer, question: GrowQuestion) -> None:
@@ -83,19 +80,22 @@ def _requirement(answer: GrowAnswer, need: float, allow_unknown: bool) -> str:
     found = verdict(answer, need)
     if found != "unknown":
         return found
-    causes = [
-        f"{row.label} (assumed) breaks at {factor(row.k)}"
-        for row in early_assumed(answer, need)[:NAMED_MOST]
-    ]
-    titles = unchecked(answer)
-    if titles:
-        more = ", ..." if len(titles) > NAMED_MOST else ""
-        named = f"{', '.join(titles[:NAMED_MOST])}{more}"
-        causes.append(f"{count(len(titles), 'layer')} could not be checked ({named})")
-    why = "; ".join(causes)
+    causes = [_assumed_break(row, need) for row in early_assumed(answer, need)]
+    missing = unchecked(answer)
     if allow_unknown:
-        return f"met {EVALUATED}; {why}"
-    return f"unknown: {why}; `--allow-unknown` accepts this"
+        titles = dict.fromkeys(title for group in missing.values() for title in group)
+        causes += [f"not checked: {', '.join(titles)}"] if titles else []
+        return "; ".join([f"met {EVALUATED}", *causes])
+    causes += [
+        f"{', '.join(titles)} not checked (needs {needs})" for needs, titles in missing.items()
+    ]
+    return f"unknown: {'; '.join(causes)}; `--allow-unknown` accepts this"
+
+
+def _assumed_break(row: Row, need: float) -> str:
+    if row.low is not None and (row.k is None or row.k >= need):
+        return f"{row.label} (assumed) may break from {factor(row.low)} on"
+    return f"{row.label} (assumed) breaks at {factor(row.k)}"
 
 
 def _broken_title(answer: GrowAnswer, broken: Sequence[Row], most: float) -> str:

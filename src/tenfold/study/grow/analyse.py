@@ -128,7 +128,7 @@ def analyse_growth(
             for one in evaluated
             if not one.constraint.needs
         ),
-        unknown=_missing(constraints, layers, evaluated=[*constraints, *over]),
+        unknown=_missing(constraints, question.axis, layers, evaluated=[*constraints, *over]),
         curves=tuple(
             _curve(one.constraint, question.most) for one in evaluated if not one.constraint.needs
         ),
@@ -275,10 +275,19 @@ def _status(one: Evaluated, axis: Axis) -> BreakStatus:
 
 
 def _missing(
-    constraints: Sequence[Constraint], layers: Sequence[Layer], evaluated: Sequence[Constraint]
+    constraints: Sequence[Constraint],
+    axis: Axis,
+    layers: Sequence[Layer],
+    evaluated: Sequence[Constraint],
 ) -> tuple[Missing, ...]:
     here = [
-        Missing(layer=one.layer, resource=one.resource, title=one.of.label(""), needs=one.needs)
+        Missing(
+            layer=one.layer,
+            resource=one.resource,
+            title=one.of.label(""),
+            needs=one.needs,
+            could_break=one.of.could_break_unseen(one.needs, axis),
+        )
         for one in constraints
     ]
     listed = {constraint.layer for constraint in evaluated}

@@ -62,6 +62,8 @@ class Missing(Struct, frozen=True, kw_only=True):
     title: str
     """The layer by its name on screen."""
     needs: str
+    could_break: bool = False
+    """Whether it could break along the axis: a required factor is not known without its input."""
 
 
 class UtilisationCurve(Struct, frozen=True, kw_only=True):

@@ -120,6 +120,8 @@ class Layer:
     """What has to be ordered to fix it, by the names used for lead times."""
     always_listed: bool = False
     """Whether it is listed even without a constraint, so that silence is not taken for OK."""
+    only_if_stated: bool = False
+    """Whether its limit exists only if stated: a budget that was not set cannot be exceeded."""
     shown_when_constant: bool = True
     """Whether it is evaluated along an axis that does not change its demand."""
     shows_slow_jobs: bool = False
@@ -135,6 +137,11 @@ class Layer:
             return "none"
         alike = any(grows_along(axis, quantity) for quantity in self.capacity_grows_with)
         return "both" if alike else "demand"
+
+    def could_break_unseen(self, needs: str, axis: Axis) -> bool:
+        """Return whether it could break along an axis while an input is missing."""
+        absent = self.only_if_stated and needs == self.needs
+        return bool(needs) and not absent and self.growth(axis) == "demand"
 
     def reports_missing(self, axis: Axis) -> bool:
         """Return whether missing inputs are reported along an axis."""

@@ -86,16 +86,28 @@ def test_a_factor_that_is_required_sets_the_status(run, fleet: Path):
     assert status == 1
     last = out.splitlines()[-1]
     assert last.startswith("required 1.5x: unknown: ")
-    assert last.endswith(
-        " layers could not be checked (Floor space, Storage reads, Spine bandwidth, ...); "
-        "`--allow-unknown` accepts this"
-    )
+    assert "Floor space not checked (needs `floor_racks` under `[facility]` in the " in last
+    assert last.endswith("; `--allow-unknown` accepts this")
     status, out, _ = run(*words, "--allow-unknown")
     assert status == 0
     assert out.splitlines()[-1].startswith("required 1.5x: met for the limits checked; ")
     status, out, _ = run("grow", fleet, "--axis", "nodes", "--require", "2x")
     assert status == 1
     assert "required 2x: not met" in out
+
+
+def test_only_what_could_break_along_the_axis_keeps_a_requirement_from_being_judged(
+    run, fleet: Path
+):
+    _, out, _ = run("grow", fleet, "--axis", "nodes", "--require", "1.5x")
+    last = out.splitlines()[-1]
+    # A budget that was not set cannot be exceeded, and new nodes shorten the queue.
+    assert "unknown: Budget" in out
+    assert not any(name in last for name in ("Budget", "Spare nodes", "Queue wait", "Serving"))
+    status, out, _ = run("grow", fleet, "--axis", "traffic", "--require", "1.5x")
+    wanted = "Serving not checked (needs `[[service]]` in the grow file); "
+    last = f"required 1.5x: unknown: {wanted}`--allow-unknown` accepts this"
+    assert (status, out.splitlines()[-1]) == (1, last)
 
 
 def test_json_holds_the_question_the_answer_and_what_was_required(run, fleet: Path):
@@ -107,7 +119,7 @@ def test_json_holds_the_question_the_answer_and_what_was_required(run, fleet: Pa
     assert report["question"]["to"] == [2.0, 4.0]
     assert report["answer"]["first"]["layer"] == "site-power"
     missing = {"layer": "compute", "resource": "", "title": "GPU time", "needs": ""}
-    assert missing in report["answer"]["unknown"]
+    assert {**missing, "could_break": False} in report["answer"]["unknown"]
 
 
 def test_two_runs_give_the_same_bytes(run, fleet: Path):

@@ -34,6 +34,7 @@ class Money(ComputedLayer):
     needs = "`usd_per_month_most` under `[limits]` in the grow file"
     fixed_by = "a larger budget"
     always_listed = True
+    only_if_stated = True
 
     def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
         """Return the constraint on monthly cost, if a budget and prices are stated."""

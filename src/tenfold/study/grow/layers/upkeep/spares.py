@@ -43,6 +43,7 @@ class Spares(ComputedLayer):
     needs = "`spares` under `[operations]` in the grow file"
     fixed_by = "more spare nodes"
     always_listed = True
+    only_if_stated = True
     shown_when_constant = False
 
     def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
