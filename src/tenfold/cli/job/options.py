@@ -52,6 +52,14 @@ class JobOptions:
         ),
     ] = None
     priority: Annotated[int | None, Parameter(help="Higher starts first in your team")] = None
+    preemptible: Annotated[
+        bool | None,
+        Parameter(
+            negative="--no-preemptible",
+            help="Whether the job may be stopped for another job (default: only with a checkpoint,"
+            " or to return borrowed quota)",
+        ),
+    ] = None
     env: Annotated[
         tuple[str, ...],
         Parameter(
@@ -101,7 +109,7 @@ def keys_of(options: JobOptions) -> dict[str, object]:
     lists = ("accelerator", "after", "needs")
     keys: dict[str, object] = {key: list(found) for key in lists if (found := _get(options, key))}
     single = ("name", "team", "nodes", "gpus", "gpus_per_node", "cpus_per_node")
-    single += ("memory_gib_per_node", "time_limit", "priority", "image")
+    single += ("memory_gib_per_node", "time_limit", "priority", "preemptible", "image")
     keys |= {key: value for key in single if (value := getattr(options, key)) is not None}
     if options.mem is not None:
         keys["memory_gib_per_node"] = _gib(options.mem)

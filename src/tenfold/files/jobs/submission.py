@@ -172,7 +172,7 @@ def submission_of(
         run_spec=_run_spec(row),
         priority=row.priority,
         limit_ms=_millis(row.time_limit),
-        terms=_terms(row, size),
+        terms=_live_terms(row, size),
         array=row.array or 0,
     )
 
@@ -302,7 +302,7 @@ def _terms(row: JobSpec, size: Size) -> Terms | None:
         every = row.checkpoint_every_s
     terms = Terms(
         kind=row.kind,
-        preemptible=row.preemptible,
+        preemptible=row.preemptible is not False,
         checkpoint_every_ms=_millis(every),
         least_gpus=size.least_gpus,
         most_gpus=size.most_gpus,
@@ -312,6 +312,14 @@ def _terms(row: JobSpec, size: Size) -> Terms | None:
         allow_pending=row.allow_pending or UNSET,
     )
     return None if terms == Terms() else terms
+
+
+def _live_terms(row: JobSpec, size: Size) -> Terms | None:
+    """Return the terms of a job that runs: re-ranking does not stop it unless it allows that."""
+    terms = _terms(row, size)
+    if row.preemptible is not None or row.checkpoint is not None:
+        return terms
+    return replace(terms or Terms(), keep_on_rerank=True)
 
 
 def _faults(row: JobSpec) -> Iterator[Finding]:

@@ -76,7 +76,8 @@ class JobSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     memory_gib_per_node: Annotated[float, Meta(ge=0, le=1_000_000)] = 0.0
     time_limit: Duration | None = None
     priority: Annotated[int, Meta(ge=-1_000_000_000, le=1_000_000_000)] = 0
-    preemptible: bool = True
+    preemptible: bool | None = None
+    """Not set: for quota and windows it is preemptible; for a rank, only with a checkpoint."""
     elastic: Elastic | None = None
     array: Annotated[int, Meta(ge=1, le=ARRAY_MOST)] | None = None
     after: JobNames = field(default_factory=list[str])

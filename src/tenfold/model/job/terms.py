@@ -42,6 +42,14 @@ Known only in a replay, and to no policy."""
 only shorten the limit of the control plane and its policy."""
     allow_pending: bool | UnsetType = UNSET
     """Set where a job that this fleet can never run waits for nodes that may join later."""
+    keep_on_rerank: bool | UnsetType = UNSET
+    """Set where a submitted job has no checkpoint and does not set `preemptible`: it would lose
+its work, so a policy that ranks running jobs again does not stop it. Quota reclaim may."""
+
+    @property
+    def rerank_preemptible(self) -> bool:
+        """Whether a policy that ranks running jobs again may stop it for another job."""
+        return self.preemptible and self.keep_on_rerank is not True
 
 
 class Window(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

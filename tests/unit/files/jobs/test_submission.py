@@ -4,12 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from tenfold.files.jobs.submission import faults_in_file, read_submission, submission_of
+from tenfold.files.jobs.submission import (
+    faults_in_file,
+    job_of,
+    read_job_file,
+    read_submission,
+    submission_of,
+)
 from tenfold.model.api.problems import Fault
 from tenfold.model.errors import InvalidFile
 from tenfold.model.fleet.finding import Finding
 from tenfold.model.ids import TeamId
 from tenfold.model.job.submission import Submission, admitted
+from tenfold.model.job.terms import Terms
 from tenfold.model.units import Millis
 
 TEAM = TeamId("vision")
@@ -31,7 +38,32 @@ def faults(**values: object) -> list[tuple[str, str]]:
 def test_everything_but_the_command_has_a_default():
     found = asked()
     assert (found.team, found.run_spec.name, found.run_spec.command) == ("vision", "job", ("true",))
-    assert (found.shape.gpus, found.shape.cpus_milli, found.terms) == (0, 1_000, None)
+    assert (found.shape.gpus, found.shape.cpus_milli) == (0, 1_000)
+    assert found.terms == Terms(keep_on_rerank=True)
+
+
+@pytest.mark.parametrize(
+    ("values", "may_stop"),
+    [
+        ({}, False),
+        ({"preemptible": True}, True),
+        ({"preemptible": False}, False),
+        ({"checkpoint": {"dir": "saved"}}, True),
+        ({"checkpoint": {"dir": "saved"}, "preemptible": False}, False),
+    ],
+)
+def test_reranking_stops_only_jobs_that_save_their_work_or_allow_it(
+    values: dict[str, object], may_stop: bool
+):
+    terms = asked(**values).terms or Terms()
+    assert terms.rerank_preemptible is may_stop
+    assert terms.preemptible is (values.get("preemptible") is not False)
+
+
+def test_a_job_tried_against_a_recorded_run_is_preemptible_by_default(tmp_path: Path):
+    path = tmp_path / "job.toml"
+    path.write_text("gpus = 8\n")
+    assert job_of(read_job_file(path)).terms is None
 
 
 def test_a_gang_asks_for_gpus_on_each_of_its_nodes():
@@ -96,7 +128,7 @@ def test_an_array_is_so_many_jobs_that_know_their_place():
 
 def test_a_job_is_named_by_its_number():
     [one] = admitted(asked(name="train"), 12, Millis(5))
-    assert (one.job.id, one.job.submitted_ms, one.job.terms) == ("train-12", 5, None)
+    assert (one.job.id, one.job.submitted_ms) == ("train-12", 5)
 
 
 @pytest.mark.parametrize(

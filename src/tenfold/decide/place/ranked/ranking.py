@@ -50,7 +50,7 @@ class RankedAllocation:
         """Its earlier runs."""
         self.stopping = False
         terms = job.terms
-        self.preemptible = terms is None or terms.preemptible
+        self.preemptible = terms is None or terms.rerank_preemptible
         """Whether it may be preempted: its terms allow it, and it is not being stopped yet."""
         self.family: Family | None = None
         self.level = 0

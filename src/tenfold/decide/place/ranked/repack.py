@@ -215,7 +215,7 @@ class RepackPlacer:
         """
         terms = allocation.job.terms
         return (
-            (terms is not None and not terms.preemptible)
+            (terms is not None and not terms.rerank_preemptible)
             or allocation.job.id in view.orders
             or any(view.states[slot.node] != "up" for slot in allocation.slots)
         )
