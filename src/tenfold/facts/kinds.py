@@ -5,7 +5,13 @@ from typing import NamedTuple
 from tenfold.model.facts.fact import Fact
 from tenfold.model.facts.profiles import EngineProfile, StackCorrection, StackProfile
 from tenfold.model.facts.shape import ModelPreset
-from tenfold.model.fleet.facility import CoolingClass, EnergyDefaults, FailurePreset, PriceFact
+from tenfold.model.fleet.facility import (
+    CoolingClass,
+    EnergyDefaults,
+    FailurePreset,
+    PriceFact,
+    UnitPrice,
+)
 from tenfold.model.fleet.hardware import Accelerator, LinkClass, NodeShape
 from tenfold.model.fleet.storage import Medium, TierClass
 from tenfold.model.job.workload import WorkloadMix
@@ -32,6 +38,7 @@ KINDS: dict[str, Kind] = {
         Kind("cooling", CoolingClass, "cooling", "kW per rack and PUE"),
         Kind("energy", EnergyDefaults, "energy", "price and carbon per kWh"),
         Kind("price", PriceFact, "prices", "dollars per GPU-hour, by provider"),
+        Kind("unit-price", UnitPrice, "unit_prices", "dollars per port, rack, kW and technician"),
         Kind("model", ModelPreset, "models", "layer shapes of published models"),
         Kind("stack", StackProfile, "stacks", "efficiency of training stacks"),
         Kind("correction", StackCorrection, "corrections", "adjustments from published runs"),

@@ -30,6 +30,7 @@ from tenfold.model.growth.growth import (
     Months,
     Operations,
     Pace,
+    Prices,
     ServiceLoad,
 )
 
@@ -48,6 +49,7 @@ SINGLE: dict[str, type[Struct]] = {
     "monitoring": Monitoring,
     "operations": Operations,
     "facility": Facility,
+    "prices": Prices,
     "pace": PaceTable,
 }
 MANY: dict[str, type[Struct]] = {
@@ -133,6 +135,7 @@ def _spec(tables: _Tables, lists: _Lists) -> GrowSpec:
         monitoring=tables.one("monitoring", Monitoring) or Monitoring(),
         operations=tables.one("operations", Operations) or Operations(),
         facility=tables.one("facility", Facility) or Facility(),
+        prices=tables.one("prices", Prices) or Prices(),
         lead_times=tuple(lists.lead_times.values()),
         pace=None
         if pace is None
@@ -208,9 +211,48 @@ def _references(lists: _Lists, fleet: FleetSpec) -> Iterator[Finding]:
         if row.source_site and row.source_site not in sites:
             path = ("dataset", at, "source_site")
             yield _unknown_reference("unknown-site", row.source_site, sites, path)
+        yield from _copies(at, row, fleet)
     for at, row in lists.services.items():
         if row.pool and row.pool not in pools:
             yield _unknown_reference("unknown-pool", row.pool, pools, ("service", at, "pool"))
+
+
+def _copies(at: int, row: Dataset, fleet: FleetSpec) -> Iterator[Finding]:
+    """A source without a frequency, or at the tier's own site, would change nothing."""
+    path = ("dataset", at, "source_site" if row.source_site else "copies_per_month")
+    if bool(row.source_site) != (row.copies_per_month is not None):
+        missing = "copies_per_month" if row.source_site else "source_site"
+        yield Finding(
+            code="missing-key",
+            message=f"dataset `{row.name}` has `{path[2]}` but no `{missing}`",
+            hint=f"add `{missing}`, or leave out both",
+            path=path,
+        )
+        return
+    end = next((tier.site for tier in fleet.tiers if tier.id == row.tier), None)
+    known = any(site.id == row.source_site for site in fleet.sites)
+    if not known or end is None:
+        return
+    if row.source_site not in _linked(fleet, end):
+        yield Finding(
+            code="no-route",
+            message=f"no `[[link]]` leads from site `{row.source_site}` to `{end}` of `{row.tier}`",
+            hint="add the link to the fleet file, or leave out `source_site`",
+            path=path,
+        )
+
+
+def _linked(fleet: FleetSpec, site: str) -> set[str]:
+    """Return the other sites that links lead to, directly or through others."""
+    found, left = {site}, [site]
+    while left:
+        here = left.pop()
+        for link in fleet.links:
+            other = link.b if link.a == here else link.a if link.b == here else here
+            if other not in found:
+                found.add(other)
+                left.append(other)
+    return found - {site}
 
 
 def _unknown_reference(

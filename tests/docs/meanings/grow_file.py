@@ -9,6 +9,8 @@ GROW_TABLES = {
     "monitoring": "Time series, scrape interval and storage of a Prometheus server.",
     "operations": "Repair staff and spare nodes. `--failures` sets the failure rate of nodes.",
     "facility": "Floor space and free ports of the building.",
+    "prices": "What capacity costs a month, for the cost of fixes. What is left out is assumed "
+    "from the range of `tenfold facts list --kind unit-price`, and marked with `~`.",
     "lead_time": "Time from order to use of one kind of hardware. A fix that needs this hardware "
     "shows the latest order date.",
     "pace": "How fast demand grows, and the date from which it grows. The system clock is not "
@@ -26,12 +28,15 @@ GROW_KEYS = {
             "0.8",
         ),
         "stall_share_most": ("maximum share of GPU time lost to contention", "0.05"),
-        "attainment_least": ("minimum share of requests that meet their objective", "0.99"),
+        "attainment_least": (
+            "minimum share of requests that meet their objective; the rest come at peaks",
+            "0.99",
+        ),
         "kw_most": ("maximum power of all sites together", "no limit"),
         "usd_per_month_most": ("maximum monthly cost", "unknown"),
         "headroom_least": ("minimum share of every capacity to keep free", "0"),
         "admission_wait_s_most": (
-            "maximum wait for a controller while GPUs are free",
+            "maximum mean wait for a controller (M/D/1)",
             "300",
         ),
         "spare_shortfall_share_most": (
@@ -73,7 +78,11 @@ GROW_KEYS = {
         "tier": ("tier that stores the dataset", ""),
         "tb": ("size today", ""),
         "grows_with": ("axis along which it grows; `all` means every axis", "`data`"),
-        "source_site": ("site from which it is staged", "the site of the tier"),
+        "source_site": (
+            "site from which it is copied over a link; needs `copies_per_month`",
+            "none",
+        ),
+        "copies_per_month": ("how often it is copied from `source_site` in whole", "none"),
     },
     "monitoring": {
         "series_per_node": ("time series per node", "unknown"),
@@ -88,7 +97,7 @@ GROW_KEYS = {
         "crew": ("number of repair technicians", "unknown"),
         "repairs_per_person_day": ("repairs per technician per day", "unknown"),
         "nodes_per_person_most": ("maximum nodes per technician", "no limit"),
-        "usd_per_person_month": ("monthly cost of a technician", "unknown"),
+        "usd_per_person_month": ("monthly cost of a technician", "assumed"),
         "spares": (
             "spare nodes, in addition to those of the fleet file; they draw power and fill racks",
             "unknown",
@@ -101,6 +110,16 @@ GROW_KEYS = {
     "facility": {
         "floor_racks": ("rack positions, including those in use", "unknown"),
         "ports_free": ("free switch ports", "derived from the fabrics"),
+    },
+    "prices": {
+        "usd_per_switch_port_month": ("a switch port with its cable and optics", "assumed"),
+        "usd_per_rack_month": ("a rack position, without power", "assumed"),
+        "usd_per_kw_month": ("a kW of power and cooling capacity, without energy", "assumed"),
+        "usd_per_tb_month": (
+            "a TB of storage, for tiers without a price and for monitoring",
+            "assumed",
+        ),
+        "usd_per_gbps_month": ("a Gbit/s on a link between sites", "assumed"),
     },
     "lead_time": {
         "thing": (
@@ -118,11 +137,12 @@ GROW_KEYS = {
 }
 
 GROW_TAKES = {
+    "limits.attainment_least": "a number from 0.5 to below 1",
     "limits.headroom_least": "a number from 0 to below 1",
     "service.pool": "a pool of the fleet",
     "dataset.tier": "a tier of the fleet",
     "dataset.grows_with": "an axis of `tenfold grow`",
-    "dataset.source_site": "a site of the fleet",
+    "dataset.source_site": "another site of the fleet",
     "lead_time.weeks_p90": "a number of at least `weeks_p50`",
     "pace.today": "a date such as 2026-11-15",
 }

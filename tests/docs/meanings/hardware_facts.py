@@ -111,6 +111,12 @@ HARDWARE_FACT_KEYS = {
         "server_overhead": "node power divided by the TDP of its accelerators; used if the node "
         "power is unknown",
     },
+    "unit-price": {
+        "usd": "price of one unit",
+        "usd_min": "lower end of its range",
+        "usd_max": "upper end of its range",
+        "months": "months over which a purchase is spread; 1 for what is paid by month",
+    },
     "price": {
         "provider": "cloud provider",
         "accelerator": "the accelerator",

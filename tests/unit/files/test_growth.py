@@ -152,12 +152,31 @@ def test_a_model_that_no_fact_knows_is_a_fault(faults):
 
 def test_only_places_of_the_fleet_may_be_named(faults):
     text = GOOD.replace('"fast"', '"slow"').replace('"train"', '"none"')
-    text = text.replace("tb = 1_200", 'tb = 1_200\nsource_site = "moon"')
+    text = text.replace("tb = 1_200", 'tb = 1_200\nsource_site = "moon"\ncopies_per_month = 1')
     assert faults(text, fleet=True) == [
         ("unknown-pool", 17),
         ("unknown-tier", 21),
         ("unknown-site", 23),
     ]
+
+
+def test_a_source_needs_a_frequency_and_a_link_to_do_something(faults):
+    text = GOOD.replace("tb = 1_200", 'tb = 1_200\nsource_site = "hall"')
+    assert faults(text, fleet=True) == [("missing-key", 23)]
+    text = GOOD.replace("tb = 1_200", "tb = 1_200\ncopies_per_month = 2")
+    assert faults(text, fleet=True) == [("missing-key", 23)]
+    text = GOOD.replace("tb = 1_200", 'tb = 1_200\nsource_site = "hall"\ncopies_per_month = 2')
+    assert faults(text, fleet=True) == [("no-route", 23)]
+
+
+def test_a_thing_that_nobody_orders_has_no_lead_time(faults):
+    text = '[[lead_time]]\nthing = "unicorn"\nweeks_p50 = 1\nweeks_p90 = 2\n'
+    assert faults(text) == [("wrong-value", 2)]
+
+
+def test_prices_are_read(read):
+    found = read("[prices]\nusd_per_kw_month = 150\n").prices
+    assert (found.usd_per_kw_month, found.usd_per_rack_month) == (150, None)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path):

@@ -12,7 +12,13 @@ from tenfold.cli.screen import Text
 from tenfold.model.facts.fact import Fact
 from tenfold.model.facts.profiles import EngineProfile, StackCorrection, StackProfile
 from tenfold.model.facts.shape import ModelPreset, ModelShape
-from tenfold.model.fleet.facility import CoolingClass, EnergyDefaults, FailurePreset, PriceFact
+from tenfold.model.fleet.facility import (
+    CoolingClass,
+    EnergyDefaults,
+    FailurePreset,
+    PriceFact,
+    UnitPrice,
+)
 from tenfold.model.fleet.hardware import Accelerator, LinkClass, NodeShape
 from tenfold.model.fleet.storage import Medium, TierClass
 from tenfold.model.job.workload import WorkloadMix
@@ -92,6 +98,12 @@ def _(fact: FailurePreset) -> str:
 @_summary.register
 def _(fact: PriceFact) -> str:
     return f"${fact.usd_per_gpu_hour:,.2f} per GPU-hour, {count(fact.offers, 'offer')}"
+
+
+@_summary.register
+def _(fact: UnitPrice) -> str:
+    spread = f"${fact.usd:,.0f} ({fact.usd_min:,.0f}-{fact.usd_max:,.0f})"
+    return f"{spread} over {fact.months:g} months" if fact.months > 1 else f"{spread} per month"
 
 
 @_summary.register

@@ -17,23 +17,29 @@ class Bill(Struct, frozen=True, kw_only=True):
     reliefs: int
     usd_per_month: float
     unpriced: int
+    """Parts of fixes without a price; the sum leaves them out."""
+    low: float = 0.0
+    high: float = 0.0
+    """The range of the sum; equal to it unless a price is assumed."""
+    raises_budget: bool = False
 
     @property
     def sentence(self) -> str:
         """The cost in a few words."""
         if not self.reliefs:
-            return "no cost"
-        if self.unpriced == self.reliefs:
-            return "cost unknown"
-        money = f"${self.usd_per_month:,.0f}/month" if self.usd_per_month else "free"
-        if not self.unpriced:
-            return money
-        fixes = "1 fix" if self.unpriced == 1 else f"{self.unpriced} fixes"
-        return (
-            f"{money} plus {fixes} of unknown price"
-            if self.usd_per_month
-            else f"cost of {fixes} unknown, the others are free"
-        )
+            return "no cost besides the larger budget" if self.raises_budget else "no cost"
+        unpriced = f" + {self.unpriced} unpriced" if self.unpriced else ""
+        if unpriced and not self.usd_per_month:
+            return f"$0/month{unpriced}" if self.unpriced < self.reliefs else "cost unknown"
+        if not self.usd_per_month:
+            return "free"
+        spread = f" ({dollars(self.low)}-{dollars(self.high)})" if self.assumed else ""
+        return f"{dollars(self.usd_per_month)}/month{spread}{unpriced}"
+
+    @property
+    def assumed(self) -> bool:
+        """Whether a price in it is assumed."""
+        return self.low < self.high
 
 
 class Stage(Struct, frozen=True, kw_only=True):
@@ -47,13 +53,57 @@ class Stage(Struct, frozen=True, kw_only=True):
 
 
 def bill_of(rows: Sequence[Row]) -> Bill:
-    """Return what the fixes of some rows cost, without a budget increase."""
-    reliefs = [row for row in rows if row.relief is not None and row.relief.code != BUDGET]
+    """Return what the fixes of some rows cost; a larger budget pays for them and is no cost."""
+    reliefs = [row.relief for row in rows if row.relief is not None]
+    paid = [one for one in reliefs if one.code != BUDGET]
+    known = [one.usd_per_month or 0.0 for one in paid]
     return Bill(
-        reliefs=len(reliefs),
-        usd_per_month=sum(row.usd or 0.0 for row in reliefs),
-        unpriced=sum(row.usd is None for row in reliefs),
+        reliefs=len(paid),
+        usd_per_month=sum(known),
+        unpriced=sum(1 if one.usd_per_month is None else one.unpriced for one in paid),
+        low=sum(
+            usd if one.usd_low is None else one.usd_low
+            for one, usd in zip(paid, known, strict=True)
+        ),
+        high=sum(
+            usd if one.usd_high is None else one.usd_high
+            for one, usd in zip(paid, known, strict=True)
+        ),
+        raises_budget=any(BUDGET in one.code for one in reliefs),
     )
+
+
+def cost_cell(row: Row) -> str:
+    """Return what a fix costs a month: `~` marks an assumed price, `-` a limit that is raised."""
+    relief = row.relief
+    if relief is None:
+        return ""
+    if relief.code == BUDGET:
+        return "-"
+    if relief.usd_per_month is None:
+        return "unknown"
+    if not relief.usd_per_month and not relief.unpriced:
+        return "free"
+    about = "~" if relief.assumed_prices else ""
+    more = f" + {relief.unpriced} unpriced" if relief.unpriced else ""
+    return f"{about}{relief.usd_per_month:,.0f}{more}"
+
+
+def month_sentence(answer: GrowAnswer) -> str:
+    """Return what the fleet costs a month, today and with all fixes; empty without prices."""
+    month = answer.month
+    if not month.usd_today:
+        return ""
+    said = f"total cost: {dollars(month.usd_today)}/month today"
+    if round(month.usd_then) != round(month.usd_today):
+        said += f", {dollars(month.usd_then)}/month at {month.factor:.3g}x"
+    unpriced = f" (without {', '.join(month.unpriced)}: no price)" if month.unpriced else ""
+    return f"{said}{unpriced}"
+
+
+def dollars(value: float) -> str:
+    """Return dollars without cents."""
+    return f"${value:,.0f}"
 
 
 def stages(answer: GrowAnswer) -> list[Stage]:

@@ -1,6 +1,6 @@
 """The page that `tenfold grow --html` writes: the printed result, with charts."""
 
-from tenfold.cli.grow.bill import Bill, Stage, bill_of, order_day, stages
+from tenfold.cli.grow.bill import Bill, Stage, bill_of, cost_cell, order_day, stages
 from tenfold.cli.grow.render import EVALUATED, factor, fix_of, interval, needs_lines
 from tenfold.report.charts.growth import LayerCurve, LayerHeadroom
 from tenfold.report.charts.points import Point
@@ -14,7 +14,7 @@ from tenfold.study.grow.runs.layer import SimulatedLayer
 
 BOTTLENECK_COLUMNS = ["breaks at", "layer", "symptom", "based on", "fix"]
 ORDERS = ["fix", "for", "$/month", "total $/month", "order by", "OK up to"]
-STAGES = ["factor", "fixes", "$/month", "unknown price", "first order by", "reached"]
+STAGES = ["factor", "fixes", "$/month", "first order by", "reached"]
 OF_RUNS = [layer.name for layer in LAYERS if isinstance(layer, SimulatedLayer)]
 """Simulated layers, of which nothing is known beyond the runs that were made."""
 LAYER_COLUMNS = ["breaks at", "range", "layer", "symptom", "based on"]
@@ -27,10 +27,10 @@ def grow_page(answer: GrowAnswer, question: GrowQuestion) -> str:
     return grow_report(
         GrowPage(
             title=f"What breaks first: {answer.fleet}",
-            lead=f"{_capital(answer.sentence)}; {answer.calibration.sentence}.",
+            lead=_lead(answer, upto),
             axis=answer.axis,
             most=question.most,
-            tiles=_tiles(answer, upto),
+            month=_month(answer),
             bottlenecks=(BOTTLENECK_COLUMNS, [_bottleneck_row(row) for row in answer.rows]),
             top=_top(answer, upto),
             stages=(STAGES, [_stage(one) for one in stages(answer)] if answer.rows else []),
@@ -45,9 +45,15 @@ def grow_page(answer: GrowAnswer, question: GrowQuestion) -> str:
             ],
             headrooms=[
                 LayerHeadroom(
-                    name=name_of(row), k=row.k, first=(row.layer, row.resource) == leading
+                    name=name_of(row),
+                    k=row.k,
+                    low=row.low,
+                    high=row.high,
+                    first=(row.layer, row.resource) == leading,
+                    assumed=row.grade == "assumed",
                 )
                 for row in answer.layers
+                if row.status != "constant"
             ],
             breaks={} if first is None or first.k is None else {first.title: first.k},
             waits=_looked_at(_points(answer, Queue.name)),
@@ -56,7 +62,7 @@ def grow_page(answer: GrowAnswer, question: GrowQuestion) -> str:
             efficiency_least=limits.step_efficiency_least,
             limits=_limits(answer),
             unknown=needs_lines(answer),
-            assumptions=answer.assumptions,
+            assumptions=(_capital(answer.calibration.sentence), *answer.assumptions),
         )
     )
 
@@ -66,34 +72,27 @@ def name_of(row: Row) -> str:
     return row.label or row.layer
 
 
-def _tiles(answer: GrowAnswer, upto: str) -> list[tuple[str, str]]:
-    first = answer.first
-    if first is None:
-        return _tiles_without_ranking(answer, upto)
-    tiles = [
-        (first.title, f"breaks first, axis {answer.axis}"),
-        (factor(first.k), "OK up to, today"),
-    ]
+def _lead(answer: GrowAnswer, upto: str) -> str:
+    """Return the answer in one sentence: what breaks, how far fixes reach, and their cost."""
+    said = _capital(answer.sentence)
     bill = bill_of(answer.rows)
-    reached = f">{upto}" if answer.ok_up_to is None else factor(answer.ok_up_to)
-    tiles.append((reached, "OK up to, with all fixes"))
-    known = bill.unpriced < bill.reliefs or not bill.reliefs
-    more = f", plus {bill.unpriced} of unknown price" if bill.unpriced and known else ""
-    tiles.append(
-        (f"${bill.usd_per_month:,.0f}" if known else "unknown", f"a month for all fixes{more}")
-    )
-    return tiles
+    if not answer.rows or not (bill.reliefs or bill.raises_budget):
+        return f"{said}."
+    reached = upto if answer.ok_up_to is None else factor(answer.ok_up_to)
+    return f"{said}; with all fixes OK up to {reached}: {bill.sentence}."
 
 
-def _tiles_without_ranking(answer: GrowAnswer, upto: str) -> list[tuple[str, str]]:
-    """Return the first break based on assumed values, if there is one."""
-    for row in answer.layers:
-        if row.k is not None and row.k <= max(answer.to):
-            return [
-                (row.title, f"breaks first, axis {answer.axis} (assumed)"),
-                (factor(row.k), "OK up to, today (assumed)"),
-            ]
-    return [("nothing", f"breaks first, axis {answer.axis}"), (f">{upto}", "OK up to, today")]
+def _month(answer: GrowAnswer) -> tuple[list[str], list[list[str]]]:
+    """Return what a month costs, today and with all fixes; the total is last."""
+    month = answer.month
+    if not month.usd_today:
+        return [], []
+    then = f"{month.factor:.3g}x, with all fixes"
+    lines = [(line.name, line.usd_today, line.usd_then) for line in month.lines]
+    unpriced = f" (without {', '.join(month.unpriced)}: no price)" if month.unpriced else ""
+    total = (f"total{unpriced}", month.usd_today, month.usd_then)
+    rows = [[name, f"{old:,.0f}", f"{new:,.0f}"] for name, old, new in (*lines, total)]
+    return ["$/month", "today", then], rows
 
 
 def _bottleneck_row(row: Row) -> list[str]:
@@ -116,19 +115,17 @@ def _orders(answer: GrowAnswer, upto: str) -> list[list[str]]:
         so_far = bill_of(answer.rows[: place + 1])
         then = f">{upto}" if row.k_after is None else factor(row.k_after)
         lines.append(
-            [row.relief.sentence, row.title, _cost(row), _sum(so_far), order_day(row), then]
+            [row.relief.sentence, row.title, cost_cell(row), _sum(so_far), order_day(row), then]
         )
     return lines
-
-
-def _cost(row: Row) -> str:
-    return "unknown" if row.usd is None else "free" if row.usd == 0 else f"{row.usd:,.0f}"
 
 
 def _sum(bill: Bill) -> str:
     if bill.unpriced and bill.unpriced == bill.reliefs:
         return "unknown"
-    return f"{bill.usd_per_month:,.0f}" + ("+" if bill.unpriced else "")
+    about = "~" if bill.assumed else ""
+    more = f" + {bill.unpriced} unpriced" if bill.unpriced else ""
+    return f"{about}{bill.usd_per_month:,.0f}{more}"
 
 
 def _stage(one: Stage) -> list[str]:
@@ -137,7 +134,6 @@ def _stage(one: Stage) -> list[str]:
         f"{one.factor:g}x",
         str(one.bill.reliefs),
         _sum(one.bill),
-        str(one.bill.unpriced),
         one.order_first or "-",
         gets_there,
     ]

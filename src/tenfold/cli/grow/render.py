@@ -6,7 +6,7 @@ from textwrap import wrap
 
 from rich.table import Table
 
-from tenfold.cli.grow.bill import bill_of, order_day
+from tenfold.cli.grow.bill import bill_of, cost_cell, month_sentence, order_day
 from tenfold.cli.grow.json import early_assumed, unchecked, verdict
 from tenfold.cli.output import console, show, table
 from tenfold.cli.screen import Text
@@ -50,7 +50,9 @@ def show_grow(answer: GrowAnswer, question: GrowQuestion) -> None:
         show(_bottleneck_table(answer.rows, upto), "")
         for line in _orders(answer.rows):
             show(line)
-        show(_top(answer, upto), "")
+        show(_top(answer, upto))
+        month = month_sentence(answer)
+        show(*([month] if month else []), "")
     others = _others(answer)
     broken = [row for row in others if row.status == "breaks"]
     if broken:
@@ -146,7 +148,7 @@ def _bottleneck_row(row: Row, upto: str) -> list[str]:
         row.symptom,
         row.grade or "",
         fix_of(row),
-        _money(row),
+        cost_cell(row),
         then if row.relief else "",
     ]
 
@@ -171,12 +173,6 @@ def _alternative_rows(row: Row, upto: str) -> list[list[str]]:
     ]
 
 
-def _money(row: Row) -> str:
-    if row.relief is None:
-        return ""
-    return "unknown" if row.usd is None else "free" if row.usd == 0 else f"{row.usd:,.0f}"
-
-
 def _orders(rows: tuple[Row, ...]) -> list[str]:
     return [
         f"order by {order_day(row)}: {row.relief.sentence}"
@@ -191,8 +187,8 @@ def _top(answer: GrowAnswer, upto: str) -> str:
     if not bill.reliefs and answer.ok_up_to is not None:
         return f"OK up to {factor(answer.ok_up_to)}; {answer.rows[-1].sentence}"
     if answer.ok_up_to is None:
-        return f"with all fixes: OK up to {upto} ({EVALUATED}); {bill.sentence}"
-    return f"with all fixes: OK up to {factor(answer.ok_up_to)}; {bill.sentence}"
+        return f"with all fixes: OK up to {upto} ({EVALUATED}); fixes: {bill.sentence}"
+    return f"with all fixes: OK up to {factor(answer.ok_up_to)}; fixes: {bill.sentence}"
 
 
 def _others(answer: GrowAnswer) -> list[Row]:

@@ -16,6 +16,7 @@ from tenfold.model.fleet.facility import (
     FailurePreset,
     PriceFact,
     PriceKind,
+    UnitPrice,
 )
 from tenfold.model.fleet.hardware import Accelerator, LinkClass, NodeShape
 from tenfold.model.fleet.storage import Medium, TierClass
@@ -32,6 +33,7 @@ NOUNS = {
     "tier": "tier class",
     "failure": "failure preset",
     "cooling": "cooling class",
+    "unit-price": "unit price",
     "stack": "training stack",
     "engine": "serving engine",
 }
@@ -101,6 +103,7 @@ class Catalogue(Struct, frozen=True, kw_only=True):
     cooling: FactTable[CoolingClass]
     energy: FactTable[EnergyDefaults]
     prices: FactTable[PriceFact]
+    unit_prices: FactTable[UnitPrice]
     models: FactTable[ModelPreset]
     stacks: FactTable[StackProfile]
     corrections: FactTable[StackCorrection]

@@ -55,6 +55,16 @@ class EnergyDefaults(Fact, frozen=True, kw_only=True):
     """Node power over the sum of its accelerators' TDP, for nodes without a known shape."""
 
 
+class UnitPrice(Fact, frozen=True, kw_only=True):
+    """What one unit of the building, the network or the staff costs, with its range."""
+
+    usd: float
+    usd_min: float
+    usd_max: float
+    months: float = 1.0
+    """Months over which a purchase is spread; 1 for what is paid by month."""
+
+
 class PriceFact(Fact, frozen=True, kw_only=True):
     """What one provider charges for an accelerator-hour, over its regions and instance sizes."""
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, get_args
 
 from msgspec import Meta, Struct
 
-from tenfold.model.units import Bytes
+from tenfold.model.units import HOURS_PER_MONTH, Bytes
 
 Axis = Literal["jobs", "job-size", "data", "traffic", "teams", "nodes", "all"]
 """What grows by the factor.
@@ -32,6 +32,10 @@ OrderItem = Literal[
     "nodes", "site-power", "rack-power", "rack", "switch", "link", "floor", "storage"
 ]
 """What is ordered to fix a layer, and has a lead time."""
+UnitItem = Literal[
+    "switch-port", "rack-position", "power-kw", "technician", "storage-tb", "link-gbps"
+]
+"""What is bought by unit; the name of its price in the facts."""
 
 _GROWS_ALONG: dict[Axis, tuple[Quantity, ...]] = {
     "jobs": ("jobs",),
@@ -67,6 +71,7 @@ Tb = Annotated[float, Meta(gt=0, le=100_000_000)]
 Kw = Annotated[float, Meta(gt=0, le=10_000_000)]
 Usd = Annotated[float, Meta(ge=0, le=1e12)]
 BYTES_PER_TB = 10**12
+SECONDS_PER_MONTH = HOURS_PER_MONTH * 3_600
 
 
 class GrowTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -79,7 +84,8 @@ class GrowthLimits(GrowTable, frozen=True, kw_only=True):
     wait_s_p90: Seconds = 14_400.0
     step_efficiency_least: Share = 0.8
     stall_share_most: Share = 0.05
-    attainment_least: Share = 0.99
+    attainment_least: Annotated[float, Meta(ge=0.5, lt=1)] = 0.99
+    """Share of requests that must meet their latency targets."""
     kw_most: Kw | None = None
     usd_per_month_most: Usd | None = None
     headroom_least: Annotated[float, Meta(ge=0, lt=1)] = 0.0
@@ -127,12 +133,19 @@ class Dataset(GrowTable, frozen=True, kw_only=True):
     tb: Tb
     grows_with: Axis = "data"
     source_site: str = ""
-    """The site it is staged from, if not the tier's own."""
+    """The site it is copied from, if not the tier's own."""
+    copies_per_month: Rate | None = None
+    """How often it is copied from there in whole."""
 
     @property
     def bytes(self) -> Bytes:
         """Its size today."""
         return Bytes(round(self.tb * BYTES_PER_TB))
+
+    @property
+    def staged_bytes_per_s(self) -> float:
+        """What its copies move between sites today, on average."""
+        return self.tb * BYTES_PER_TB * (self.copies_per_month or 0.0) / SECONDS_PER_MONTH
 
 
 class Monitoring(GrowTable, frozen=True, kw_only=True):
@@ -171,10 +184,20 @@ class Facility(GrowTable, frozen=True, kw_only=True):
     ports_free: Count | None = None
 
 
+class Prices(GrowTable, frozen=True, kw_only=True):
+    """What capacity costs a month; None takes the range of the facts, an assumption."""
+
+    usd_per_switch_port_month: Usd | None = None
+    usd_per_rack_month: Usd | None = None
+    usd_per_kw_month: Usd | None = None
+    usd_per_tb_month: Usd | None = None
+    usd_per_gbps_month: Usd | None = None
+
+
 class LeadTime(GrowTable, frozen=True, kw_only=True):
     """How long an item takes from order to use."""
 
-    thing: Name
+    thing: OrderItem
     weeks_p50: Weeks
     weeks_p90: Weeks
 
@@ -198,4 +221,5 @@ class GrowSpec(Struct, frozen=True, kw_only=True):
     operations: Operations = Operations()
     facility: Facility = Facility()
     lead_times: tuple[LeadTime, ...] = ()
+    prices: Prices = Prices()
     pace: Pace | None = None

@@ -5,6 +5,7 @@ neither is known, the rate is unknown and the missing input is named: an estimat
 next to measurements.
 """
 
+from math import inf, sqrt
 from typing import NamedTuple
 
 from tenfold.model.growth.growth import Controller
@@ -40,6 +41,23 @@ def starts_per_s(controller: Controller, slurm: SlurmPolicy | None = None) -> St
     if not rates:
         return StartRate(None, f"needs {_NEEDED[controller.kind]}")
     return StartRate(*min(rates))
+
+
+def mean_wait_s(arrivals_per_s: float, capacity_per_s: float) -> float:
+    """Return the mean wait of jobs that arrive by chance and are admitted one by one (M/D/1)."""
+    load = arrivals_per_s / capacity_per_s
+    return inf if load >= 1 else load / (2 * capacity_per_s * (1 - load))
+
+
+def arrivals_within(capacity_per_s: float, wait_s: float) -> float:
+    """Return the arrivals per second at which the mean wait reaches a limit."""
+    waiting = 2 * capacity_per_s * wait_s
+    return capacity_per_s * waiting / (1 + waiting)
+
+
+def capacity_for(arrivals_per_s: float, wait_s: float) -> float:
+    """Return the admission rate at which some arrivals wait no longer than a limit, on average."""
+    return (arrivals_per_s + sqrt(arrivals_per_s**2 + 2 * arrivals_per_s / wait_s)) / 2
 
 
 def backlog_wait_s(

@@ -134,7 +134,7 @@ def short(value: float) -> str:
 
 def thousands(value: float) -> str:
     """Return a count with its thousands apart."""
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e12 else f"{value:.4g}"
+    return f"{value:,.0f}" if abs(value) >= 999.95 else f"{value:.4g}"
 
 
 def usd(value: float) -> str:
@@ -147,12 +147,13 @@ def usd(value: float) -> str:
 
 def percent(value: float) -> str:
     """Return a share as a percentage."""
-    return f"{value * 100:.3g}%"
+    share = value * 100
+    return f"{share:,.0f}%" if abs(share) >= 99.95 else f"{share:.3g}%"
 
 
 def plain(value: float) -> str:
     """Return a number as short as it can be."""
-    if abs(value) < 1000:
+    if abs(value) < 999.95:
         return f"{value:.4g}"
     return f"{value:,.0f}" if abs(value) < 10_000 else si(value)
 
@@ -163,9 +164,9 @@ def unit(name: str) -> Label:
 
 
 def _lettered(value: float, letters: tuple[str, ...]) -> str:
-    if abs(value) < 1000 or not isfinite(value):
+    if abs(value) < 999.5 or not isfinite(value):
         return f"{value:.3g}"
-    place = min(len(letters) - 1, floor(log10(abs(value)) / 3 + 1e-12))
+    place = max(1, min(len(letters) - 1, floor(log10(abs(value)) / 3 + 1e-12)))
     short = f"{value / 1000.0**place:.3g}"
     if short.lstrip("-") == "1e+03" and place + 1 < len(letters):
         place, short = place + 1, "-1" if value < 0 else "1"

@@ -21,7 +21,6 @@ from tenfold.report.pages.html import (
     pairs_html,
     prose_html,
     table_html,
-    tiles_html,
 )
 
 FOOT = (
@@ -36,10 +35,12 @@ class GrowPage(Struct, frozen=True, kw_only=True):
 
     title: str
     lead: str
+    """The answer in one sentence."""
     axis: str
     most: float
     """The largest factor requested."""
-    tiles: Sequence[tuple[str, str]]
+    month: Table = ((), ())
+    """What a month costs, line by line, with the total last."""
     bottlenecks: Table
     top: str
     """How far all fixes together reach, in one sentence."""
@@ -63,14 +64,17 @@ class GrowPage(Struct, frozen=True, kw_only=True):
 
 
 def grow_report(grown: GrowPage) -> str:
-    """Return the report as HTML."""
-    sections = [Section("What breaks first, in order", _bottleneck_table(grown))]
-    if grown.orders[1]:
-        sections.append(Section("Cost and order dates", _orders(grown)))
-    sections += [
-        Section("Charts", _charts(grown)),
-        Section("All layers, before any fix", _table(grown.layers)),
-    ]
+    """Return the report as HTML: the answer, the headroom of each layer, the bill, the details."""
+    headroom = charts_html(headroom_chart(grown.headrooms, grown.most, grown.axis))
+    top = f"<section>\n{headroom}\n</section>\n" if headroom else ""
+    sections: list[Section] = []
+    if grown.month[1] or grown.orders[1]:
+        sections.append(Section("What it costs", _costs(grown)))
+    sections.append(Section("What breaks first, in order", _bottleneck_table(grown)))
+    charts = _charts(grown)
+    if charts:
+        sections.append(Section("Utilisation by factor", charts))
+    sections.append(Section("All layers, before any fix", _table(grown.layers)))
     if grown.unknown:
         said = prose_html("Layers with missing inputs are not ranked and may break earlier.")
         sections.append(Section("Unknown", said + list_html(grown.unknown)))
@@ -78,7 +82,7 @@ def grow_report(grown: GrowPage) -> str:
         sections.append(Section("Assumptions and notes", list_html(grown.assumptions)))
     if grown.limits:
         sections.append(Section("Limits", pairs_html(grown.limits)))
-    return page(grown.title, sections, lead=grown.lead, top_html=tiles_html(grown.tiles), foot=FOOT)
+    return page(grown.title, sections, lead=grown.lead, top_html=top, foot=FOOT)
 
 
 def _bottleneck_table(grown: GrowPage) -> str:
@@ -88,23 +92,27 @@ def _bottleneck_table(grown: GrowPage) -> str:
     return prose_html(how) + _table(grown.bottlenecks) + prose_html(grown.top)
 
 
-def _orders(grown: GrowPage) -> str:
-    how = (
-        "Costs are in addition to what the fleet costs today; totals are cumulative. Totals do not "
-        "include fixes of unknown price, or budget increases, which pay for the other fixes."
-    )
-    return _table(grown.stages) + prose_html(how) + _table(grown.orders)
+def _costs(grown: GrowPage) -> str:
+    """Return the month today and then, what each factor takes, and what to order."""
+    parts: list[str] = []
+    if grown.month[1]:
+        parts.append(table_html(*grown.month, best=len(grown.month[1]) - 1))
+    if grown.orders[1]:
+        how = (
+            "What the fixes add to a month. `~` marks an assumed price; a larger budget is not a "
+            "cost. Totals are cumulative, and count parts without a price apart."
+        )
+        parts += [prose_html(how), _table(grown.stages), _table(grown.orders)]
+    return "".join(parts)
 
 
 def _charts(grown: GrowPage) -> str:
     rules = [Rule(at=max(1.0, k), label=name) for name, k in grown.breaks.items()]
-    pictures = [strain_chart(grown.curves, grown.axis, rules)]
-    if grown.waits:
-        pictures.append(wait_chart(grown.waits, grown.wait_limit_s, grown.axis))
-    if grown.efficiency:
-        pictures.append(efficiency_chart(grown.efficiency, grown.efficiency_least, grown.axis))
-    pictures.append(headroom_chart(grown.headrooms, grown.most))
-    return charts_html(*pictures)
+    return charts_html(
+        strain_chart(grown.curves, grown.axis, rules),
+        wait_chart(grown.waits, grown.wait_limit_s, grown.axis),
+        efficiency_chart(grown.efficiency, grown.efficiency_least, grown.axis),
+    )
 
 
 def _table(shown: Table) -> str:

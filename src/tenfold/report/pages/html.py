@@ -56,6 +56,8 @@ li { margin-bottom: 6px; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(440px, 100%), 1fr));
   gap: 16px; margin: 0 0 12px; }
 figure { margin: 0; }
+@media screen and (prefers-color-scheme: dark) {
+  figure svg { filter: invert(0.92) hue-rotate(180deg); } }
 figure svg { display: block; border: 1px solid var(--rule); border-radius: 8px; }
 footer { color: var(--muted); font-size: 12.5px; }
 @media (max-width: 640px) { main { padding: 20px 12px 32px; } section { padding: 16px; }
@@ -143,7 +145,9 @@ def table_html(
 def _cell(cell: Cell) -> str:
     if isinstance(cell, str):
         return cell
-    return f"{cell:,}" if isinstance(cell, int) else f"{cell:,.4g}"
+    if isinstance(cell, int) or abs(cell) >= 1_000:
+        return f"{cell:,.0f}"
+    return f"{cell:.4g}"
 
 
 def _tag(name: str, content: str, kind: str) -> str:

@@ -14,14 +14,18 @@ from tenfold.model.growth.growth import Axis, Pace
 from tenfold.physics.growth.breaking import BreakStatus, is_constant
 from tenfold.study.grow.answer import (
     AlternativeShown,
+    CostLine,
     GrowAnswer,
     Missing,
+    MonthlyBill,
     ReliefShown,
     Row,
     UtilisationCurve,
 )
 from tenfold.study.grow.attribute import Attribution, attribute
 from tenfold.study.grow.constraint_set import ConstraintSet, assumed
+from tenfold.study.grow.cost.monthly import month_of
+from tenfold.study.grow.cost.prices import assumed_prices, unit_cost
 from tenfold.study.grow.coverage import covered
 from tenfold.study.grow.fixes.choose import Choice, Chooser
 from tenfold.study.grow.inputs import GrowInputs
@@ -132,11 +136,13 @@ def analyse_growth(
         curves=tuple(
             _curve(one.constraint, question.most) for one in evaluated if not one.constraint.needs
         ),
+        month=_month(start, (start, *states)[-1], question, ok_up_to),
         limits=start.grow.limits,
         assumptions=(
             *(_over(constraint) for constraint in over),
             *assumed(constraints),
             *constraint_set.layer_notes(constraints),
+            *_assumed_prices(start, rows),
             *inputs.notes,
             *constraint_set.notes,
         ),
@@ -174,6 +180,35 @@ def _without_runs(constraint: Constraint) -> Constraint:
 def _over(constraint: Constraint) -> str:
     symptom = constraint.symptom(1.0)
     return f"already over its limit: {constraint.label} ({symptom})"
+
+
+def _month(
+    start: State, fixed: State, question: GrowQuestion, ok_up_to: float | None
+) -> MonthlyBill:
+    """Return the cost of a month today, and with all fixes at the factor that they reach."""
+    factor = question.most if ok_up_to is None else max(1.0, ok_up_to)
+    today = start.once(month_of).today
+    then = fixed.once(month_of).at(question.axis, factor)
+    names = dict.fromkeys(name for name, _ in (*today.lines, *then.lines))
+    old, new = dict(today.lines), dict(then.lines)
+    return MonthlyBill(
+        factor=factor,
+        lines=tuple(
+            CostLine(name=name, usd_today=old.get(name, 0.0), usd_then=new.get(name, 0.0))
+            for name in names
+        ),
+        usd_today=today.usd,
+        usd_then=then.usd,
+        unpriced=today.unpriced,
+    )
+
+
+def _assumed_prices(state: State, rows: Sequence[Row]) -> list[str]:
+    """Return the prices that the costs of fixes rest on without a word of the user's."""
+    used = [item for row in rows if row.relief for item in row.relief.assumed_prices]
+    if state.grow.operations.crew and unit_cost(state, "technician").assumed:
+        used.append("technician")
+    return assumed_prices(used, state.inputs.fleet.catalogue.unit_prices)
 
 
 class _Ladder(NamedTuple):
@@ -246,6 +281,10 @@ def _shown(relief: Relief) -> ReliefShown:
         sentence=relief.sentence,
         usd_per_month=rounded(relief.usd_per_month),
         weeks=relief.weeks,
+        usd_low=rounded(relief.usd_range[0]) if relief.usd_range else None,
+        usd_high=rounded(relief.usd_range[1]) if relief.usd_range else None,
+        assumed_prices=relief.assumed,
+        unpriced=relief.unpriced,
     )
 
 

@@ -14,6 +14,12 @@ class ReliefShown(Struct, frozen=True, kw_only=True):
     usd_per_month: float | None
     """None if no price is known; 0 for a change of settings."""
     weeks: float | None
+    usd_low: float | None = None
+    usd_high: float | None = None
+    """The range of the cost, if a price in it is assumed."""
+    assumed_prices: tuple[str, ...] = ()
+    unpriced: int = 0
+    """Parts without a price; `usd_per_month` is the sum of the others."""
 
 
 class AlternativeShown(Struct, frozen=True, kw_only=True):
@@ -75,6 +81,25 @@ class UtilisationCurve(Struct, frozen=True, kw_only=True):
     points: tuple[tuple[float, float], ...]
 
 
+class CostLine(Struct, frozen=True, kw_only=True):
+    """One line of the monthly cost: today, and at the factor reached."""
+
+    name: str
+    usd_today: float
+    usd_then: float
+
+
+class MonthlyBill(Struct, frozen=True, kw_only=True):
+    """What the fleet costs a month, today and at the factor that it reaches with all fixes."""
+
+    factor: float
+    lines: tuple[CostLine, ...]
+    usd_today: float
+    usd_then: float
+    unpriced: tuple[str, ...] = ()
+    """Pools without a price; the sums leave them out."""
+
+
 class CalibrationShown(Struct, frozen=True, kw_only=True):
     """How well the simulation reproduces the history at factor 1, in one sentence."""
 
@@ -100,6 +125,7 @@ class GrowAnswer(Struct, frozen=True, kw_only=True):
     """Every layer evaluated on today's fleet, lowest factor first."""
     unknown: tuple[Missing, ...]
     curves: tuple[UtilisationCurve, ...]
+    month: MonthlyBill
     limits: GrowthLimits
     assumptions: tuple[str, ...]
     sentence: str

@@ -92,9 +92,15 @@ def _less(constraint: Constraint, usable: float) -> Constraint:
     def less(of: Utilisation) -> Utilisation:
         return lambda factor: of(factor) / usable if usable > 0 else inf
 
-    bounds = constraint.bounds
+    bounds, free = constraint.bounds, f"{1 - usable:.0%} to keep free"
+
+    def symptom(factor: float) -> str:
+        said = constraint.symptom(factor)
+        return f"{said}; {free}" if said else ""
+
     return with_fields(
         constraint,
+        symptom=symptom,
         utilisation=less(constraint.utilisation),
         bounds=bounds and (less(bounds[0]), less(bounds[1])),
     )

@@ -87,7 +87,8 @@ class Constraint:
 
 
 def _price_order(relief: Relief) -> tuple[bool, float]:
-    return relief.usd_per_month is None, relief.usd_per_month or 0.0
+    unpriced = relief.usd_per_month is None or relief.unpriced > 0
+    return unpriced, relief.usd_per_month or 0.0
 
 
 class Layer:

@@ -1,6 +1,6 @@
 """A relief: one fix for a layer, as a change of the state.
 
-Costs come from the fleet file or from facts; any other cost is unknown.
+Costs come from the fleet file, the grow file or from facts; any other cost is unknown.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ from math import ceil, floor, log10
 from msgspec.structs import replace
 
 from tenfold.model.fleet.spec import FleetSpec
-from tenfold.model.growth.growth import OrderItem
+from tenfold.model.growth.growth import OrderItem, UnitItem
 from tenfold.study.grow.state import State
 
 NEARLY = 1 - 1e-10
@@ -33,12 +33,22 @@ class Relief:
     """The same relief with other units; None if its size follows from a formula."""
     scheduler: bool = False
     """Whether it switches the scheduler: an alternative, never a part of a purchase."""
+    usd_range: tuple[float, float] | None = None
+    """The range of the cost, if one of its prices is assumed."""
+    assumed: tuple[UnitItem, ...] = ()
+    """What has an assumed price."""
+    unpriced: int = 0
+    """Parts without a price in a relief of several; the others are in `usd_per_month`."""
 
 
 def combined(parts: Sequence[Relief]) -> Relief:
-    """Return several reliefs as one: prices add up, and the longest lead time counts."""
-    prices = [part.usd_per_month for part in parts]
-    weeks = [part.weeks for part in parts]
+    """Return several as one: known prices add up, and the longest known lead time counts."""
+    prices = [part.usd_per_month for part in parts if part.usd_per_month is not None]
+    weeks = [part.weeks for part in parts if part.weeks is not None]
+    ranges = [part.usd_range or (part.usd_per_month or 0.0,) * 2 for part in parts]
+    assumed: tuple[UnitItem, ...] = ()
+    for part in parts:
+        assumed = (*assumed, *(item for item in part.assumed if item not in assumed))
 
     def apply(now: State) -> State:
         for part in parts:
@@ -48,10 +58,19 @@ def combined(parts: Sequence[Relief]) -> Relief:
     return Relief(
         code="+".join(part.code for part in parts),
         sentence="; ".join(part.sentence for part in parts),
-        usd_per_month=None if None in prices else sum(price or 0.0 for price in prices),
-        weeks=None if None in weeks else max(week or 0.0 for week in weeks),
+        usd_per_month=sum(prices) if prices else None,
+        weeks=max(weeks, default=None),
         apply=apply,
+        usd_range=(sum(low for low, _ in ranges), sum(high for _, high in ranges))
+        if assumed
+        else None,
+        assumed=assumed,
+        unpriced=sum(_unpriced(part) for part in parts) if prices else 0,
     )
+
+
+def _unpriced(relief: Relief) -> int:
+    return 1 if relief.usd_per_month is None else relief.unpriced
 
 
 def lead_weeks(state: State, thing: OrderItem) -> float | None:

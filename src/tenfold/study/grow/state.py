@@ -62,6 +62,8 @@ class State(Struct, frozen=True, kw_only=True, dict=True):
     """How relaxing changes the simulated fleet."""
     scaled: tuple[tuple[ConstraintKey, float], ...] = ()
     """Capacities multiplied by reliefs that have no field in the fleet, by constraint."""
+    purchases: tuple[float, ...] = ()
+    """Dollars a month of reliefs that neither the fleet nor the grow file has a field for."""
     expected: "ExpectedDesign"
     """The planner's design for the expected model; shared by all states."""
     nodes_down: NodesDown

@@ -28,7 +28,7 @@ def row(k: float, usd: float | None, *, order_by: str = "", relief: bool = True)
 def test_a_price_that_nobody_states_is_counted_and_in_no_sum():
     bill = bill_of([row(1.5, 100.0), row(2.0, None), row(3.0, 50.0), row(4.0, None, relief=False)])
     assert (bill.reliefs, bill.usd_per_month, bill.unpriced) == (3, 150.0, 1)
-    assert bill.sentence == "$150/month plus 1 fix of unknown price"
+    assert bill.sentence == "$150/month + 1 unpriced"
 
 
 def test_a_bill_says_when_nothing_is_known_and_when_nothing_is_paid():

@@ -12,7 +12,15 @@ from msgspec.structs import replace
 from growth_builders import fleet, given, tier
 from tenfold.cli.grow.page import grow_page
 from tenfold.cli.main import main
-from tenfold.report.charts.growth import LayerCurve, LayerHeadroom, efficiency_chart, wait_chart
+from tenfold.report.charts.axes import percent, plain, si, thousands
+from tenfold.report.charts.growth import (
+    LayerCurve,
+    LayerHeadroom,
+    efficiency_chart,
+    headroom_chart,
+    strain_chart,
+    wait_chart,
+)
 from tenfold.report.pages.grow import GrowPage, grow_report
 from tenfold.study.grow.analyse import analyse
 from tenfold.study.grow.answer import UtilisationCurve
@@ -28,7 +36,7 @@ def odd_page() -> GrowPage:
         lead=ODD,
         axis=ODD,
         most=10.0,
-        tiles=[(ODD, ODD)],
+        month=([ODD], [[ODD]]),
         bottlenecks=([ODD], [[ODD]]),
         top=ODD,
         stages=([ODD], [[ODD]]),
@@ -60,16 +68,20 @@ def test_the_report_names_what_breaks_and_what_is_not_known():
     made = grow_page(answer, question)
     assert answer.first is not None
     assert answer.first.resource in made
-    assert "Headroom by layer" in made
+    first, chart, costs, rows = (
+        made.index(part)
+        for part in ("First to break", "Headroom of each layer", "What it costs", "in order</h2>")
+    )
+    assert first < chart < costs < rows
     assert "Utilisation by layer" in made
     assert "Floor space (needs" in made
-    assert "Cost and order dates" in made
+    assert "What the fixes add to a month" in made
 
 
 def test_a_fleet_that_breaks_nowhere_has_a_page():
     question = GrowQuestion(axis="traffic", to=(2.0,))
     made = grow_page(analyse(given(fleet()), question), question)
-    assert "nothing" in made
+    assert "None of the limits checked is reached at up to 2x traffic." in made
 
 
 @pytest.mark.parametrize(
@@ -81,6 +93,28 @@ def test_a_fleet_that_breaks_nowhere_has_a_page():
 )
 def test_charts_of_wait_and_efficiency_are_well_formed(chart: str):
     ElementTree.fromstring(chart)
+
+
+def test_headroom_is_drawn_with_its_range_and_never_as_a_single_dot():
+    one = LayerHeadroom(name="Ports", k=2.25, low=2.14, high=2.36, first=True)
+    rest = [
+        LayerHeadroom(name="Racks", k=400.0, low=300.0, high=None),
+        LayerHeadroom(name="Power", k=4.0, low=3.0, high=None, assumed=True),
+        LayerHeadroom(name="Store", k=None),
+    ]
+    drawn = headroom_chart([one, *rest], 10.0, "nodes")
+    ElementTree.fromstring(drawn)
+    for words in ("2.25x (2.14-2.36x)", "&gt;10x", "4.00x (3.00x+)", "by assumed values"):
+        assert words in drawn
+    assert headroom_chart([one], 10.0, "nodes") == ""
+    assert wait_chart([(1.0, 0.5)], 14_400.0, "jobs") == ""
+    assert efficiency_chart([(1.0, 0.5)], 0.8, "jobs") == ""
+    assert strain_chart([LayerCurve(name="x", points=((1.0, 0.5),))], "jobs", []) == ""
+
+
+def test_figures_are_written_out():
+    assert [percent(15.0), percent(0.996), percent(0.5)] == ["1,500%", "99.6%", "50%"]
+    assert [plain(999.96), si(999.7), thousands(1.5e13)] == ["1,000", "1k", "15,000,000,000,000"]
 
 
 def test_the_option_writes_a_page_and_keeps_one_that_is_there(

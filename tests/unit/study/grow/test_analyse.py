@@ -241,7 +241,8 @@ def test_shelves_draw_power_so_relief_of_one_layer_strains_the_next():
     assert (row.layer, row.k_after) == ("storage-capacity", None)
     assert row.relief is not None
     assert row.relief.code == "shelves+site-power"
-    assert row.usd is None
+    assert row.relief.assumed_prices == ("power-kw",)
+    assert (row.usd or 0) > 0
 
 
 def test_a_layer_over_its_limit_that_does_not_grow_is_told_and_not_named():

@@ -72,7 +72,7 @@ def everything() -> State:
                 b=SiteId("vault"),
                 bandwidth=BytesPerSecond(10**11),
                 latency_us=500.0,
-                egress_usd_micros_per_gb=UsdMicros(0),
+                egress_usd_micros_per_gb=UsdMicros(20_000),
             ),
         ),
         expects=Expectation(model="Llama 3 8B"),
@@ -119,7 +119,10 @@ def limits() -> GrowSpec:
         limits=GrowthLimits(kw_most=10_000.0, usd_per_month_most=1e8),
         controllers=(Controller(kind="tenfold", cost_ms_per_job=100.0),),
         services=(service,),
-        datasets=(Dataset(name="text", tier="fast", tb=100),),
+        datasets=(
+            Dataset(name="text", tier="fast", tb=100),
+            Dataset(name="copy", tier="near", tb=100, source_site="vault", copies_per_month=4.0),
+        ),
         monitoring=Monitoring(
             series_per_node=100.0,
             interval_s=15.0,

@@ -33,6 +33,8 @@ from tenfold.study.grow.state import State, state_of
 from tenfold.testing.builders import job
 
 TARGET = 4.0
+NODE_USD = (8 * 2 + 10 * 1.25 * 0.1) * 730
+"""A node a month: eight GPUs at $2, and 10 kW at a PUE of 1.25 and $0.10/kWh."""
 FAULTS = FailureLaw(
     name="own", faults_per_1000_node_days=20.0, repair_h_median=12.0, repair_h_mean=24.0
 )
@@ -127,7 +129,7 @@ def test_nodes_carry_the_work_at_the_price_of_their_pool():
     relief, then = reliefs(inputs, "jobs", "compute")["nodes"]
     more = then.spec.nodes - 32
     assert 30 <= more <= 36
-    assert relief.usd_per_month == pytest.approx(more * 8 * 2 * 730)
+    assert relief.usd_per_month == pytest.approx(more * NODE_USD)
 
 
 def test_coarser_samples_are_free_and_say_what_they_cost():
@@ -145,7 +147,9 @@ def test_a_store_of_samples_is_relieved_by_days_interval_or_room():
     found = reliefs(asked(GrowSpec(monitoring=monitoring)), "nodes", "monitoring", "store")
     assert sorted(found) == ["interval", "retention", "store"]
     assert found["retention"][0].sentence == "keep samples for 53 days instead of 90"
-    assert found["store"][0].usd_per_month is None
+    store = found["store"][0]
+    assert store.assumed == ("storage-tb",)
+    assert store.usd_per_month == pytest.approx(0.07 * 3.6)
 
 
 def test_spares_cost_what_nodes_do():
@@ -153,17 +157,19 @@ def test_spares_cost_what_nodes_do():
     relief, then = reliefs(replace(inputs, failures=FAULTS), "nodes", "spares")["spares"]
     more = (then.grow.operations.spares or 0) - 2
     assert more > 0
-    assert relief.usd_per_month == pytest.approx(more * 8 * 2 * 730)
+    assert relief.usd_per_month == pytest.approx(more * NODE_USD)
     one_less = replace(then, grow=replace(then.grow, operations=Operations(spares=2 + more - 1)))
     assert constraint_of(one_less, "nodes", "spares").utilisation(TARGET) > 1
 
 
 @pytest.mark.parametrize("resource", ["repairs", "nodes a person"])
-def test_people_cost_only_what_is_stated(resource: str):
+def test_people_cost_what_is_stated_or_an_assumed_wage(resource: str):
     crew = Operations(crew=0.5, repairs_per_person_day=1.0, nodes_per_person_most=100.0)
     inputs = replace(asked(GrowSpec(operations=crew)), failures=FAULTS)
     relief, _ = reliefs(inputs, "nodes", "operations", resource)["people"]
-    assert relief.usd_per_month is None
+    hired = int(relief.sentence.split()[1])
+    assert (relief.usd_per_month, relief.assumed) == (hired * 11_500, ("technician",))
+    assert relief.usd_range == (hired * 6_200, hired * 15_800)
     paid = replace(crew, usd_per_person_month=9_000.0)
     inputs = replace(asked(GrowSpec(operations=paid)), failures=FAULTS)
     relief, _ = reliefs(inputs, "nodes", "operations", resource)["people"]
@@ -179,7 +185,7 @@ def test_a_budget_of_dollars_or_of_power_is_named():
     relief, then = reliefs(inputs, "nodes", "money")["budget"]
     wanted = then.grow.limits.usd_per_month_most or 0
     assert wanted % 1_000 == 0
-    assert relief.usd_per_month == wanted - 500_000
+    assert relief.usd_per_month == 0
     relief, _ = reliefs(inputs, "nodes", "power-budget")["power-budget"]
     assert relief.sentence == "raise the total power limit to 1,600 kW (up from 600)"
 

@@ -63,7 +63,8 @@ def test_nodes_relieve_waits_at_the_price_of_their_pool():
     assert row.relief is not None
     assert row.relief.code == "nodes"
     nodes = int(row.relief.sentence.split()[1])
-    assert row.usd == pytest.approx(nodes * 8 * 2 * 730)
+    # Owned nodes of 10 kW at a PUE of 1.25 and $0.10/kWh.
+    assert row.usd == pytest.approx(nodes * (8 * 2 + 1.25) * 730)
     assert row.k_after is None or row.k_after > (row.k or 0)
 
 
@@ -95,8 +96,14 @@ def test_reliefs_taken_together_cost_what_both_cost_and_come_with_the_later():
     assert (both.code, both.sentence) == ("a+b", "do a; do b")
     assert (both.usd_per_month, both.weeks) == (15.0, 8.0)
     assert both.apply(state).capacity_scale("x") == 6.0
-    assert combined([one, replace_price(two)]).usd_per_month is None
 
 
-def replace_price(relief: Relief) -> Relief:
-    return Relief(relief.code, relief.sentence, None, relief.weeks, relief.apply)
+def test_parts_without_a_price_or_a_lead_time_leave_the_known_ones():
+    one = Relief("a", "do a", 10.0, 2.0, lambda now: now)
+    two = Relief("b", "do b", None, None, lambda now: now)
+    both = combined([one, two])
+    assert (both.usd_per_month, both.unpriced, both.weeks) == (10.0, 1, 2.0)
+    neither = combined([two, two])
+    assert (neither.usd_per_month, neither.unpriced, neither.weeks) == (None, 0, None)
+    more = combined([both, two])
+    assert (more.usd_per_month, more.unpriced) == (10.0, 2)

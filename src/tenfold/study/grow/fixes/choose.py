@@ -168,7 +168,8 @@ class Chooser:
     def _preference(self, step: Step) -> tuple[bool, bool, float, int]:
         price = step.relief.usd_per_month
         parts = step.relief.code.count("+")
-        return not self._enough(step), price is None, price or 0.0, parts
+        unpriced = price is None or step.relief.unpriced > 0
+        return not self._enough(step), unpriced, price or 0.0, parts
 
     def _why_none(self, reliefs: Iterable[Relief]) -> str:
         """Say why there is no fix: none is known, none is enough, or none could be tried."""

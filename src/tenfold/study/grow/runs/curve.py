@@ -11,6 +11,7 @@ from math import log2
 from statistics import median
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tenfold.study.grow.runs.run import RunFigures
 from tenfold.study.grow.runs.runs import PER_DOUBLING, Runs, factor_at, index_above
@@ -34,6 +35,8 @@ class RunCurve(Struct, frozen=True, kw_only=True):
     """How far utilisation may be off where it passes 1, over the seeds."""
     seed: int = 0
     """The first seed, with which every grid point was run."""
+    near: tuple[tuple[int, int], ...] = ()
+    """Grid points and seeds of the runs around the limit."""
 
     @property
     def factor_most(self) -> float:
@@ -44,10 +47,12 @@ class RunCurve(Struct, frozen=True, kw_only=True):
         """Return the utilisation at a factor; constant beyond the grid points that were run."""
         return _between(self.places, self.utilisations, log2(factor) * PER_DOUBLING)
 
-    def index_from(self, factor: float) -> int:
-        """Return the first grid point that was run at or above a factor, or else the last."""
-        at = log2(factor) * PER_DOUBLING
-        return next((place for place in self.places if place >= at - 1e-6), self.places[-1])
+    def samples_from(self, factor: float) -> list[tuple[int, int]]:
+        """Return the runs at or above a factor, nearest first, or else the last run."""
+        at = log2(factor) * PER_DOUBLING - 1e-6
+        ran = [*((place, self.seed) for place in self.places), *self.near]
+        above = [sample for sample in dict.fromkeys(ran) if sample[0] >= at]
+        return sorted(above, key=lambda one: one[0]) or [(self.places[-1], self.seed)]
 
 
 def run_curve(runs: Runs, state: State, read: Read, most: float, seeds: Sequence[int]) -> RunCurve:
@@ -71,7 +76,7 @@ def run_curve(runs: Runs, state: State, read: Read, most: float, seeds: Sequence
     crossings = [
         _crossing(near, pooled([by_sample[place, seed] for place in near])) for seed in seeds
     ]
-    return _curve(by_place, crossings, first)
+    return replace(_curve(by_place, crossings, first), near=tuple(samples))
 
 
 def pooled(values: Sequence[float]) -> list[float]:

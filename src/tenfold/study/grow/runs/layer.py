@@ -21,6 +21,8 @@ from tenfold.study.grow.state import State
 
 NO_WORK = "`--jobs` or `--mix`"
 CALIBRATED = Evidence("calibrated", ERROR_MOST)
+JUST = 1 - 1e-6
+"""Utilisation at a breaking factor, but for the rounding of the search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,12 @@ class SimulatedLayer(Layer, ABC):
         apart = self._factor_spread(state, runs, reading, curve, ranked)
 
         def symptom(factor: float) -> str:
-            return reading.symptom(runs.at(state, [(curve.index_from(factor), curve.seed)])[0])
+            samples = curve.samples_from(factor)
+            over = curve.utilisation(factor) >= JUST
+            # Runs differ by chance: show the first that is on the side of the limit that is told.
+            found = runs.at(state, samples)
+            sides = (one for one in found if (reading.utilisation(one) >= JUST) is over)
+            return reading.symptom(next(sides, found[0]))
 
         def relieve(constraint: Constraint, target: float) -> list[Relief]:
             return (

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 import growth_builders as made
 from tenfold.cli.main import main
-from tenfold.model.growth.growth import Axis, Controller, GrowSpec
+from tenfold.model.growth.growth import Axis, Controller, GrowSpec, GrowthLimits
 from tenfold.model.growth.measured import UsagePoint
 from tenfold.model.job.job import Job
 from tenfold.model.policy.policy import Policy
@@ -43,16 +43,28 @@ def arriving(queue: str, per_min: float) -> UsagePoint:
     )
 
 
-def test_the_busiest_queue_of_the_history_breaks_where_arrivals_meet_the_rate():
+def test_the_busiest_queue_of_the_history_breaks_where_jobs_wait_too_long():
     # 101 jobs over 1,000 s against 0.5 a second; the other team's are fewer.
     work = [*jobs("large", 101, 10), *jobs("small", 11, 100)]
     [constraint] = constraints(replace(asked(KUEUE), jobs=work))
     assert (constraint.layer, constraint.resource) == ("admission", "kueue large")
     assert constraint.utilisation(1) < constraint.utilisation(2) < constraint.utilisation(4)
     k = breaking_factor(constraint.utilisation, 64)
-    assert k == pytest.approx(0.5 / 0.101)
+    # M/D/1: the mean wait is 300 s at a load of 300 / 301.
+    assert k == pytest.approx(0.5 / 0.101 * 300 / 301)
     assert constraint.utilisation(k) == pytest.approx(1.0)
-    assert constraint.symptom(k) == ("30 jobs/min arrive in queue large; it admits 30")
+    said = "29.9 jobs/min arrive in queue large; it admits 30; mean wait 300 s"
+    assert constraint.symptom(k) == said
+
+
+def test_a_shorter_wait_is_passed_earlier_and_fixed_by_no_more_than_it_takes():
+    given = replace(asked(KUEUE), jobs=jobs("large", 101, 10))
+    grow = replace(given.grow, limits=GrowthLimits(admission_wait_s_most=2.0))
+    [usual], [short] = constraints(given), constraints(replace(given, grow=grow))
+    assert breaking_factor(short.utilisation, 64) == pytest.approx(0.5 / 0.101 * 2 / 3)
+    setting = next(one for one in short.reliefs(20.0) if one.code == "setting")
+    [then] = Admission().evaluated(setting.apply(state_of(replace(given, grow=grow))), "jobs")
+    assert then.utilisation(20.0) <= 1 < usual.utilisation(20.0)
 
 
 def test_one_loop_for_all_queues_feels_all_arrivals():
@@ -61,7 +73,7 @@ def test_one_loop_for_all_queues_feels_all_arrivals():
         replace(asked(Controller(kind="tenfold", cost_ms_per_job=1_000.0)), jobs=work)
     )
     assert constraint.resource == "tenfold"
-    assert constraint.utilisation(1) == pytest.approx(0.112)
+    assert constraint.utilisation(1) == pytest.approx(0.112 * 601 / 600)
 
 
 def test_more_teams_bring_queues_of_their_own():
@@ -80,7 +92,7 @@ def test_a_history_under_slurm_is_admitted_as_its_conf_says():
     policy = Policy(name="slurm", slurm=conf)
     [constraint] = constraints(replace(asked(), policy=policy, jobs=jobs("large", 101, 10)))
     assert constraint.resource == "slurm"
-    assert breaking_factor(constraint.utilisation, 64) == pytest.approx(2 / 0.101)
+    assert breaking_factor(constraint.utilisation, 64) == pytest.approx(2 / 0.101 * 1_200 / 1_201)
 
 
 def test_work_of_a_mix_is_an_assumption():
@@ -117,7 +129,7 @@ def test_measured_arrivals_count_before_the_history_and_the_deepest_queue_decide
     )
     [constraint] = constraints(given)
     assert constraint.resource == "kueue deep"
-    assert constraint.utilisation(1) == pytest.approx(0.5)
+    assert constraint.utilisation(1) == pytest.approx(0.5 * 301 / 300)
 
 
 @pytest.fixture
@@ -136,7 +148,7 @@ def test_the_report_of_kueue_in_production_comes_out_as_admission_rate(grow):
     answer = grow("--measured", EXAMPLE / "measured.csv")
     first = answer["first"]
     assert (first["layer"], first["resource"]) == ("admission", "kueue deep")
-    assert first["k"] == pytest.approx(9.5 / 9.6, rel=1e-5)
+    assert first["k"] == pytest.approx(9.5 / 9.6 * 95 / 96, rel=1e-5)
     assert first["low"] < 1 < first["high"]
     assert first["symptom"].endswith("536 queued jobs wait 56 min")
     assert "compute" in [one["layer"] for one in answer["unknown"]]

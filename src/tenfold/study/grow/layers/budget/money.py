@@ -1,16 +1,16 @@
-"""Budget: what the fleet costs a month against the limit.
+"""Budget: what the fleet and its fixes cost a month against the limit.
 
-Added nodes cost the same as the existing ones, with energy if they are owned. Storage tiers cost
-by capacity; shelves that a relief adds are in the fleet by then, and so in its bill.
+Nodes, their energy, spares, technicians, storage, egress and what earlier fixes bought are one
+sum. Added nodes cost the same as the existing ones, with energy if they are owned.
 """
 
 from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from tenfold.model.growth.growth import Axis, grown_by
+from tenfold.model.growth.growth import Axis, grows_along
 from tenfold.physics.growth.breaking import DEFAULTED, STATED
-from tenfold.study.estimate.money import fleet_bill
+from tenfold.study.grow.cost.monthly import month_of
 from tenfold.study.grow.layer import ComputedLayer, Constraint
 from tenfold.study.grow.relief import Relief, round_up_to, with_relief
 from tenfold.study.grow.state import State
@@ -29,12 +29,16 @@ class Money(ComputedLayer):
     labels = ((RESOURCE, "Monthly budget"),)
     breaks = "the monthly cost of the fleet exceeds `usd_per_month_most`"
     cause_rank = 90
-    grows_with = ("nodes",)
-    grows_by = "cost of the nodes and their energy; that of storage stays"
+    grows_with = ("nodes", "jobs", "data")
+    grows_by = "cost of nodes, their energy and egress; storage, spares, staff and fixes stay"
     needs = "`usd_per_month_most` under `[limits]` in the grow file"
     fixed_by = "a larger budget"
     always_listed = True
     only_if_stated = True
+
+    def reports_missing(self, axis: Axis) -> bool:
+        """Return whether nodes grow: without a budget, the rest is not worth a line."""
+        return grows_along(axis, "nodes")
 
     def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
         """Return the constraint on monthly cost, if a budget and prices are stated."""
@@ -47,12 +51,10 @@ class Money(ComputedLayer):
         return [self._month(state, axis, budget)]
 
     def _month(self, state: State, axis: Axis, budget: float) -> Constraint:
-        lines = fleet_bill(state.spec)
-        nodes = sum(line.usd for line in lines if line.kind != "tier")
-        others = sum(line.usd for line in lines) - nodes
+        month = state.once(month_of)
 
         def spent(factor: float) -> float:
-            return nodes * grown_by(axis, "nodes", factor) + others
+            return month.at(axis, factor).usd
 
         def symptom(factor: float) -> str:
             return f"cost: ${spent(factor):,.0f} of ${budget:,.0f} a month"
@@ -71,7 +73,7 @@ def _defaulted(state: State) -> bool:
 
 
 def _more_budget(budget: float, multiple: float) -> Relief:
-    """Raise the budget; the increase is what the fleet then costs more a month."""
+    """Raise the budget; this costs nothing by itself, and what it pays for has its own price."""
     required = round_up_to(budget * multiple, BUDGET_STEP)
 
     def apply(now: State) -> State:
@@ -79,4 +81,4 @@ def _more_budget(budget: float, multiple: float) -> Relief:
         return replace(with_relief(now, BUDGET), grow=replace(now.grow, limits=limits))
 
     text = f"raise the budget to ${required:,} a month (up from ${budget:,.0f})"
-    return Relief(BUDGET, text, required - budget, None, apply)
+    return Relief(BUDGET, text, 0.0, None, apply)

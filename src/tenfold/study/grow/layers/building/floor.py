@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from tenfold.model.growth.growth import Axis
 from tenfold.physics.growth.breaking import DEFAULTED, STATED
 from tenfold.report.figures import count
+from tenfold.study.grow.cost.prices import priced
 from tenfold.study.grow.layer import ComputedLayer, Constraint, figure
 from tenfold.study.grow.racks import racks_at, racks_stated
 from tenfold.study.grow.relief import Relief, lead_weeks, round_up_to, with_relief
@@ -47,7 +48,8 @@ class Floor(ComputedLayer):
                 )
 
             text = f"add floor space for {count(more, 'rack')}, or another site"
-            return [Relief("floor", text, None, lead_weeks(state, "floor"), apply)]
+            relief = Relief("floor", text, None, lead_weeks(state, "floor"), apply)
+            return [priced(state, relief, "rack-position", more)]
 
         evidence = STATED if racks_stated(state) else DEFAULTED
         found = self.constraint(

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from tenfold.model.fleet.spec import Pool, Site
 from tenfold.model.growth.growth import Axis, grown_by
 from tenfold.physics.growth.breaking import DEFAULTED, STATED, Evidence
+from tenfold.study.grow.cost.prices import priced
 from tenfold.study.grow.layer import ComputedLayer, Constraint
 from tenfold.study.grow.racks import spares_in
 from tenfold.study.grow.relief import Relief, lead_weeks, round_up_to, with_relief
@@ -65,7 +66,8 @@ def _feed(state: State, site: Site, today: float, multiple: float) -> Relief:
         return with_relief(now, "site-power", replace(now.spec, sites=sites))
 
     text = f"raise the power feed of {site.id} to {required:,} kW (up from {today:,.0f})"
-    return Relief("site-power", text, None, lead_weeks(state, "site-power"), apply)
+    relief = Relief("site-power", text, None, lead_weeks(state, "site-power"), apply)
+    return priced(state, relief, "power-kw", required - today)
 
 
 class PowerBudget(ComputedLayer):
@@ -108,7 +110,12 @@ class PowerBudget(ComputedLayer):
             return replace(with_relief(now, self.name), grow=replace(now.grow, limits=limits))
 
         text = f"raise the total power limit to {required:,} kW (up from {today:,.0f})"
-        return Relief("power-budget", text, None, lead_weeks(state, "site-power"), apply)
+        weeks = lead_weeks(state, "site-power")
+        if all(site.power_kw_limit is not None for site in state.spec.sites):
+            # The feeds are limits of their own, and what they cost is in their rows.
+            return Relief("power-budget", text, 0.0, weeks, apply)
+        relief = Relief("power-budget", text, None, weeks, apply)
+        return priced(state, relief, "power-kw", required - today)
 
 
 def site_kw(state: State, site: Site, factor: float) -> float:

@@ -6,7 +6,7 @@ racks, so a rack breaks if it is over its limit today, or once a first, partly f
 """
 
 from collections.abc import Iterable
-from math import floor
+from math import ceil, floor
 
 from msgspec.structs import replace
 
@@ -14,6 +14,7 @@ from tenfold.model.fleet.spec import FleetSpec, Site
 from tenfold.model.growth.growth import Axis
 from tenfold.physics.growth.breaking import DEFAULTED, STATED, weakest
 from tenfold.report.figures import count
+from tenfold.study.grow.cost.prices import priced
 from tenfold.study.grow.layer import ComputedLayer, Constraint
 from tenfold.study.grow.layers.building.power import node_evidence
 from tenfold.study.grow.racks import (
@@ -76,7 +77,8 @@ class Racks(ComputedLayer):
 
         raised = f"raise the rack limit at {site.id} to {new:g} kW"
         text = f"{raised} with {carrier.name} cooling (up from {limit:g})"
-        yield Relief("rack-power", text, None, lead_weeks(state, "rack-power"), apply)
+        relief = Relief("rack-power", text, None, lead_weeks(state, "rack-power"), apply)
+        yield priced(state, relief, "power-kw", (new - limit) * racks.racks)
 
 
 def _fewer_per_rack(state: State, racks: RackClass) -> Iterable[Relief]:
@@ -102,7 +104,13 @@ def _fewer_per_rack(state: State, racks: RackClass) -> Iterable[Relief]:
     text = "; ".join(
         f"put at most {count(most, 'node')} of {pool} in a rack" for pool, most in fewer.items()
     )
-    yield Relief("more-racks", text, None, lead_weeks(state, "rack"), apply)
+    more = sum(
+        ceil(one.loose / fewer[one.pool.id]) - ceil(one.loose / one.per_rack)
+        for one in racks.filling
+        if one.pool.id in fewer
+    )
+    relief = Relief("more-racks", text, None, lead_weeks(state, "rack"), apply)
+    yield priced(state, relief, "rack-position", more)
 
 
 def _full_kw(one: PoolRacks) -> float:

@@ -13,6 +13,7 @@ from tenfold.model.growth.growth import Axis, grown_by
 from tenfold.physics.fabric import FabricPlan
 from tenfold.physics.growth.breaking import STATED
 from tenfold.report.figures import count
+from tenfold.study.grow.cost.prices import priced
 from tenfold.study.grow.layer import ComputedLayer, Constraint
 from tenfold.study.grow.layers.fabric.leaves import fabric_evidence
 from tenfold.study.grow.relief import Relief, lead_weeks, round_up_to, with_relief
@@ -63,7 +64,8 @@ class SwitchPorts(ComputedLayer):
                 )
 
             text = f"add {count(more, 'switch port')}"
-            return [Relief("switches", text, None, lead_weeks(state, "switch"), plug)]
+            relief = Relief("switches", text, None, lead_weeks(state, "switch"), plug)
+            return [priced(state, relief, "switch-port", more)]
 
         return self.constraint("all fabrics", demand, float(there), STATED, symptom, relieve)
 
@@ -79,7 +81,7 @@ class SwitchPorts(ComputedLayer):
         def symptom(factor: float) -> str:
             return f"node ports on {fabric.id}: {demand(factor):,.0f} of {most:,.0f} used"
 
-        def relieve(_: float) -> list[Relief]:
+        def relieve(multiple: float) -> list[Relief]:
             times = max(2, fabric.switch_ports // 2)
 
             def add(now: State) -> State:
@@ -88,7 +90,9 @@ class SwitchPorts(ComputedLayer):
                 )
 
             text = f"add a switch tier above {fabric.id} (room for {times}x the nodes)"
-            return [Relief("switch-layer", text, None, lead_weeks(state, "switch"), add)]
+            relief = Relief("switch-layer", text, None, lead_weeks(state, "switch"), add)
+            # Each node port below goes up once more: a port on either side.
+            return [priced(state, relief, "switch-port", 2 * most * multiple * plan.rails)]
 
         return self.constraint(
             resource, demand, float(most), fabric_evidence(fabric), symptom, relieve

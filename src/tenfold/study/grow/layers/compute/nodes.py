@@ -11,8 +11,8 @@ from math import ceil, gcd, inf, lcm
 from msgspec.structs import replace
 
 from tenfold.model.fleet.spec import FleetSpec, Pool
-from tenfold.model.units import HOURS_PER_MONTH, usd
 from tenfold.report.figures import count
+from tenfold.study.estimate.money import fleet_bill
 from tenfold.study.grow.history import gpu_time, types_asked
 from tenfold.study.grow.relief import NEARLY, Relief, lead_weeks, with_relief
 from tenfold.study.grow.runs.fleet import grown_fleet
@@ -40,7 +40,7 @@ def more_of_types(state: State, types: tuple[str, ...], multiple: float) -> list
     pools = [
         pool for pool in state.spec.pools if pool.gpus and (not types or pool.accelerator in types)
     ]
-    cheapest = sorted(pools, key=lambda pool: (_gpu_usd(pool), -pool.gpus))[:POOLS_MOST]
+    cheapest = sorted(pools, key=lambda pool: (_gpu_usd(state.spec, pool), -pool.gpus))[:POOLS_MOST]
     return [
         relief for pool in cheapest for relief in _relief(state, pool, gpus / pool.gpus_per_node)
     ]
@@ -79,7 +79,7 @@ def _sized(state: State, pool: Pool, unit: int, units: int) -> Relief:
     def apply(now: State) -> State:
         return with_relief(now, NODES, with_nodes(now.spec, str(pool.id), more))
 
-    price = _node_usd_per_month(pool)
+    price = _node_usd_per_month(state.spec, pool)
     return Relief(
         NODES,
         f"add {count(more, 'node')} to pool {pool.id}{_in_units(state, pool, unit, more)}",
@@ -141,7 +141,7 @@ def node_usd_per_month(spec: FleetSpec) -> float | None:
     """Return what a node costs a month, on average; None if a pool has no price."""
     if not spec.nodes:
         return None
-    prices = [(pool.nodes, _node_usd_per_month(pool)) for pool in spec.pools]
+    prices = [(pool.nodes, _node_usd_per_month(spec, pool)) for pool in spec.pools]
     known = _known(prices)
     return None if known is None else sum(known) / spec.nodes
 
@@ -155,13 +155,16 @@ def _known(prices: Iterable[tuple[int, float | None]]) -> list[float] | None:
     return found
 
 
-def _node_usd_per_month(pool: Pool) -> float | None:
-    """Prices are per GPU, and per node in a pool without GPUs."""
-    if pool.price is None:
-        return None
-    return usd(pool.price.usd_micros_per_hour) * (pool.gpus_per_node or 1) * HOURS_PER_MONTH
+def _node_usd_per_month(spec: FleetSpec, pool: Pool) -> float | None:
+    return None if pool.price is None else node_usd(spec, pool)
 
 
-def _gpu_usd(pool: Pool) -> float:
-    price = _node_usd_per_month(pool)
+def node_usd(spec: FleetSpec, pool: Pool) -> float:
+    """Return what a node of a pool costs a month, with its energy if it is owned."""
+    one = replace(spec, pools=(replace(pool, nodes=1),), tiers=())
+    return sum(line.usd for line in fleet_bill(one))
+
+
+def _gpu_usd(spec: FleetSpec, pool: Pool) -> float:
+    price = _node_usd_per_month(spec, pool)
     return inf if price is None else price / max(1, pool.gpus_per_node)

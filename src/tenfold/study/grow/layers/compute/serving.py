@@ -2,8 +2,9 @@
 
 Services of one pool share its GPUs, so each pool has one constraint over all of its services. The
 throughput of a replica is the planner's estimate for the best one that meets its targets;
-fractions of a replica count, as the factor is a real number. A replica limit is a constraint of
-its own.
+fractions of a replica count, as the factor is a real number. Requests arrive by chance, so some
+capacity is kept for those that come together: enough for `attainment_least` of the requests. A
+replica limit is a constraint of its own.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,6 +25,7 @@ from tenfold.decide.layout.serve import (
 from tenfold.model.growth.growth import Axis, ServiceLoad, grown_by
 from tenfold.model.plan import ServiceDemand
 from tenfold.physics.growth.breaking import DEFAULTED
+from tenfold.physics.growth.occupancy import mean_within, slots_for
 from tenfold.study.grow.layer import ComputedLayer, Constraint
 from tenfold.study.grow.layers.compute.nodes import more_nodes
 from tenfold.study.grow.relief import Relief, round_up_to, with_relief
@@ -46,6 +48,21 @@ class Served(NamedTuple):
         """Return the GPUs that a multiple of its requests keeps busy."""
         requests = self.load.qps * factor / self.replica.qps_per_replica_max
         return requests * self.replica.gpus_per_replica
+
+    @property
+    def slots(self) -> float:
+        """Requests that a replica has in progress at its highest throughput, by Little's law."""
+        length_s = (self.load.ttft_s or 0.0) + (self.load.tpot_s or 0.0) * self.load.output_tokens
+        return self.replica.qps_per_replica_max * length_s
+
+    def usable(self, replicas: float, attainment: float) -> float:
+        """Return the share of some replicas that may be busy on average."""
+        slots = max(replicas * self.slots, 1e-9)
+        return mean_within(slots, attainment) / slots
+
+    def needed(self, busy: float, attainment: float) -> float:
+        """Return the replicas for so many busy ones, on average."""
+        return slots_for(busy * self.slots, attainment) / self.slots
 
 
 class Serving(ComputedLayer):
@@ -77,7 +94,7 @@ class Serving(ComputedLayer):
                 for pool in pools
             ),
             *(
-                self._capped(axis, one, one.load.replicas_most)
+                self._capped(state, axis, one, one.load.replicas_most)
                 for one in known
                 if one.load.replicas_most
             ),
@@ -113,16 +130,34 @@ class Serving(ComputedLayer):
 
     def _pool(self, state: State, axis: Axis, pool: str, served: Sequence[Served]) -> Constraint:
         """Nodes that grow with the traffic bring GPUs for it."""
-        there = served[0].pool_gpus
+        there, attainment = served[0].pool_gpus, state.grow.limits.attainment_least
+        today = sum(one.gpus(1.0) for one in served)
+        # Each service has a part of the pool in proportion to its load.
+        parts = [there * one.gpus(1.0) / today for one in served]
+        usable = [
+            one.usable(part / one.replica.gpus_per_replica, attainment)
+            for one, part in zip(served, parts, strict=True)
+        ]
 
         def demand(factor: float) -> float:
             requests = grown_by(axis, "traffic", factor)
-            return sum(one.gpus(requests) for one in served) / grown_by(axis, "nodes", factor)
+            needed = (one.gpus(requests) / share for one, share in zip(served, usable, strict=True))
+            return sum(needed) / grown_by(axis, "nodes", factor)
 
         def symptom(factor: float) -> str:
             names = ", ".join(one.load.name for one in served)
             share = demand(factor) / there
-            return f"{names}: {share:.0%} of the {there:,} GPUs in pool {pool} busy"
+            on_time = f"for {attainment * 100:g}% of requests on time"
+            return f"{names}: {share:.0%} of the {there:,} GPUs in pool {pool} needed {on_time}"
+
+        def relieve(multiple: float) -> list[Relief]:
+            # A larger pool needs a smaller reserve.
+            needed = sum(
+                one.needed(multiple * part * share / each, attainment) * each
+                for one, part, share in zip(served, parts, usable, strict=True)
+                for each in [one.replica.gpus_per_replica]
+            )
+            return more_nodes(state, needed / there, pool)
 
         return self.constraint(
             f"pool {pool}",
@@ -130,20 +165,23 @@ class Serving(ComputedLayer):
             float(there),
             DEFAULTED,
             symptom,
-            lambda multiple: more_nodes(state, multiple, pool),
+            relieve,
         )
 
-    def _capped(self, axis: Axis, served: Served, most: int) -> Constraint:
+    def _capped(self, state: State, axis: Axis, served: Served, most: int) -> Constraint:
         load, each = served.load, served.replica.qps_per_replica_max
+        attainment = state.grow.limits.attainment_least
+        usable = served.usable(most, attainment)
 
         def demand(factor: float) -> float:
-            return load.qps * grown_by(axis, "traffic", factor) / each
+            return load.qps * grown_by(axis, "traffic", factor) / each / usable
 
         def symptom(factor: float) -> str:
             return f"{load.name} needs {demand(factor):,.1f} replicas (limit {most:,})"
 
         def relieve(multiple: float) -> list[Relief]:
-            return [_more_replicas(load, most, multiple)]
+            needed = served.needed(multiple * most * usable, attainment)
+            return [_more_replicas(load, most, needed)]
 
         return self.constraint(_resource(load), demand, float(most), DEFAULTED, symptom, relieve)
 
@@ -165,8 +203,8 @@ def _best(requested: bytes) -> ServePlan | None:
     return max(answer.plans, key=lambda one: one.qps_per_replica_max / one.gpus_per_replica)
 
 
-def _more_replicas(load: ServiceLoad, most: int, multiple: float) -> Relief:
-    required = round_up_to(most * multiple, 1)
+def _more_replicas(load: ServiceLoad, most: int, needed: float) -> Relief:
+    required = round_up_to(needed, 1)
 
     def apply(now: State) -> State:
         services = tuple(

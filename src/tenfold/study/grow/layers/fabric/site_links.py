@@ -2,8 +2,8 @@
 
 Jobs use the tier of their profile from wherever they run: at all sites with GPUs of their type, in
 proportion to those. That is certain only if there is one such site. If the tier's own site has GPUs
-as well, the range goes from all jobs there first to all jobs elsewhere first. Dataset copies are
-not counted, because their frequency is not known.
+as well, the range goes from all jobs there first to all jobs elsewhere first. Datasets that are
+copied between sites move all their bytes as often as the grow file says.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,15 +14,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.model.fleet.spec import SiteLink, Tier
-from tenfold.model.growth.growth import Axis, grown_by
+from tenfold.model.growth.growth import Axis, Dataset, grown_by, grows_along
 from tenfold.model.ids import SiteId
 from tenfold.model.job.traffic import Traffic
 from tenfold.model.units import SECOND, BytesPerSecond
 from tenfold.physics.growth.breaking import ASSUMED, STATED, Evidence, Utilisation, weakest
 from tenfold.physics.site_routes import quickest_route
 from tenfold.report.figures import rate_bytes
+from tenfold.study.grow.cost.prices import priced
 from tenfold.study.grow.history import History, JobKind, history_of, running_growth
 from tenfold.study.grow.layer import ComputedLayer, Constraint
+from tenfold.study.grow.layers.storage.capacity import dataset_growth
 from tenfold.study.grow.relief import NEARLY, Relief, lead_weeks, with_relief
 from tenfold.study.grow.state import State
 
@@ -44,12 +46,16 @@ class LinkLoad(Struct, frozen=True, kw_only=True):
     towards: tuple[float, float] = (0.0, 0.0)
     local_share: float = 0.0
     """Share of the GPUs whose jobs would not use the link."""
+    copies: tuple[tuple[Dataset, int], ...] = ()
+    """Datasets that are copied over it, each with its direction."""
     evidence: Evidence = STATED
 
-    @property
-    def bytes_per_s(self) -> float:
-        """The busier direction: links are full duplex."""
-        return max(self.towards)
+    def bytes_per_s(self, running: float, axis: Axis, factor: float) -> float:
+        """Return the busier direction, as links are full duplex, at a multiple of the jobs."""
+        flows = [one * running for one in self.towards]
+        for dataset, way in self.copies:
+            flows[way] += dataset.staged_bytes_per_s * dataset_growth(dataset, axis, factor)
+        return max(flows)
 
 
 class SiteLinks(ComputedLayer):
@@ -57,23 +63,29 @@ class SiteLinks(ComputedLayer):
 
     name = "site-links"
     title = "Site-to-site links"
-    breaks = "jobs read and write more over a link between sites than its `gbps`"
+    breaks = "jobs and copies move more over a link between sites than its `gbps`"
     cause_rank = 25
-    grows_with = ("jobs", "nodes")
-    grows_by = "GPUs that read and jobs that write, until all GPUs are in use"
+    grows_with = ("jobs", "nodes", "data")
+    grows_by = "GPUs that read and jobs that write, until all GPUs are in use; copies of datasets"
     needs = "`--measured` with the layer `site-links`, or `tier` in `--profiles`"
     fixed_by = "a faster link"
     assumes = "jobs run at all sites in proportion to their GPUs"
+
+    def reports_missing(self, axis: Axis) -> bool:
+        """Return whether jobs grow: copies that the grow file does not name are none."""
+        return grows_along(axis, "jobs")
 
     def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
         """Return one constraint for each link in known use; else the missing input."""
         links, history = state.spec.links, state.once(history_of)
         if not links:
             return []
-        used = {} if history is None else _link_loads(state, _remote_traffic(state, history))
-        if not used or history is None:
+        used = {} if history is None else _link_loads(state, remote_traffic(state, history))
+        used = _with_copies(state, used)
+        if not used:
             return [self.unknown("links")]
-        return [self._link(state, axis, links[at], use, history.load) for at, use in used.items()]
+        load = 1.0 if history is None else history.load
+        return [self._link(state, axis, links[at], use, load) for at, use in used.items()]
 
     def _link(
         self, state: State, axis: Axis, link: SiteLink, use: LinkLoad, load: float
@@ -83,7 +95,7 @@ class SiteLinks(ComputedLayer):
         running = running_growth(axis, load)
 
         def demand(factor: float) -> float:
-            return use.bytes_per_s * running(factor)
+            return use.bytes_per_s(running(factor), axis, factor)
 
         def symptom(factor: float) -> str:
             return (
@@ -94,11 +106,11 @@ class SiteLinks(ComputedLayer):
             return [_wider(state, link, multiple)]
 
         found = self.constraint(resource, demand, capacity, use.evidence, symptom, relieve)
-        return with_fields(found, bounds=_bounds(found, axis, use, load))
+        return with_fields(found, bounds=_bounds(found, axis, use, load, capacity))
 
 
 def _bounds(
-    found: Constraint, axis: Axis, use: LinkLoad, load: float
+    found: Constraint, axis: Axis, use: LinkLoad, load: float, capacity: float
 ) -> tuple[Utilisation, Utilisation] | None:
     """Return utilisation if jobs run away from the tier first, and if they run next to it first."""
     if not use.local_share:
@@ -110,11 +122,12 @@ def _bounds(
         return min(1.0, load * running(factor) / grown_by(axis, "nodes", factor))
 
     def highest(factor: float) -> float:
-        return found.utilisation(factor) * wide * min(1.0, remote / filled(factor)) / remote
+        share = min(1.0, remote / filled(factor)) / remote
+        return use.bytes_per_s(running(factor) * share, axis, factor) / capacity * wide
 
     def lowest(factor: float) -> float:
-        part = max(0.0, 1 - use.local_share / filled(factor))
-        return found.utilisation(factor) / wide * part / remote
+        share = max(0.0, 1 - use.local_share / filled(factor)) / remote
+        return use.bytes_per_s(running(factor) * share, axis, factor) / capacity / wide
 
     return highest, lowest
 
@@ -131,10 +144,11 @@ def _wider(state: State, link: SiteLink, multiple: float) -> Relief:
 
     old, new = rate_bytes(float(link.bandwidth)), rate_bytes(float(required))
     text = f"upgrade the link {link.a} - {link.b} to {new} (up from {old})"
-    return Relief("link", text, None, lead_weeks(state, "link"), apply)
+    relief = Relief("link", text, None, lead_weeks(state, "link"), apply)
+    return priced(state, relief, "link-gbps", (required - link.bandwidth) * 8 / 1e9)
 
 
-def _remote_traffic(state: State, history: History) -> list[RemoteTraffic]:
+def remote_traffic(state: State, history: History) -> list[RemoteTraffic]:
     """Return the mean traffic of each site with the tiers of other sites.
 
     Jobs of one kind run at all sites with GPUs of their type, in proportion to those.
@@ -199,4 +213,22 @@ def _link_loads(state: State, remote: Sequence[RemoteTraffic]) -> dict[int, Link
                 local_share=max(old.local_share, one.local_share),
                 evidence=weakest(evidence, old.evidence),
             )
+    return found
+
+
+def _with_copies(state: State, jobs: dict[int, LinkLoad]) -> dict[int, LinkLoad]:
+    """Return the load on each link with the datasets that are copied over it."""
+    spec, found = state.spec, dict(jobs)
+    sites = {str(tier.id): tier.site for tier in spec.tiers}
+    for dataset in state.grow.datasets:
+        at, end = SiteId(dataset.source_site), sites[dataset.tier]
+        if not dataset.source_site or at == end:
+            continue
+        route = quickest_route(spec.links, at, end, float(dataset.bytes))
+        for link in () if route is None else route.links:
+            way = 0 if link.a == at else 1
+            at = link.b if link.a == at else link.a
+            place = spec.links.index(link)
+            old = found.get(place, LinkLoad())
+            found[place] = replace(old, copies=(*old.copies, (dataset, way)))
     return found

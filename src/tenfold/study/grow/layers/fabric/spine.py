@@ -12,6 +12,7 @@ from tenfold.model.growth.growth import Axis, grown_by
 from tenfold.physics.fabric import FabricPlan
 from tenfold.physics.growth.breaking import weakest
 from tenfold.report.figures import count, rate_bytes
+from tenfold.study.grow.cost.prices import priced
 from tenfold.study.grow.history import running_growth
 from tenfold.study.grow.layer import ComputedLayer, Constraint
 from tenfold.study.grow.layers.fabric.leaves import fabric_evidence, leaf_units
@@ -107,7 +108,10 @@ def _more_spines(state: State, fabric: Fabric, multiple: float) -> Relief:
         return with_relief(now, "spines", replace(now.spec, fabrics=fabrics))
 
     text = f"add {count(required - spines, 'spine')} to {fabric.id} ({required:,} in total)"
-    return Relief("spines", text, None, lead_weeks(state, "switch"), apply)
+    relief = Relief("spines", text, None, lead_weeks(state, "switch"), apply)
+    plan = next(one for one in state.layout.fabrics if one.name == fabric.id)
+    ports = (required - spines) * plan.pods * fabric.switch_ports
+    return priced(state, relief, "switch-port", ports)
 
 
 def _mean_share(gangs: Sequence[Gang]) -> float:

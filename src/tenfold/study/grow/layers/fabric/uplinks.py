@@ -6,6 +6,7 @@ layer counts as broken if that costs more than the allowed share of time.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace as with_fields
 from math import inf
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from tenfold.model.fleet.spec import Fabric, FleetSpec
 from tenfold.model.growth.growth import Axis, grown_by
 from tenfold.physics.growth.breaking import weakest
 from tenfold.report.figures import rate_bytes
+from tenfold.study.grow.cost.prices import priced
 from tenfold.study.grow.layer import ComputedLayer, Constraint, Unlimited
 from tenfold.study.grow.layers.fabric.leaves import (
     Unit,
@@ -31,7 +33,13 @@ from tenfold.study.grow.layers.fabric.senders import (
     crossed_fabrics,
     stall_weight,
 )
-from tenfold.study.grow.relief import Relief, lead_weeks, round_up_digits, with_relief
+from tenfold.study.grow.relief import (
+    Relief,
+    combined,
+    lead_weeks,
+    round_up_digits,
+    with_relief,
+)
 from tenfold.study.grow.state import State, scale_capacity
 
 LEAVES, PODS = "leaves", "pods"
@@ -137,13 +145,13 @@ class FabricUplinks(ComputedLayer):
         wide, key = round_up_digits(left), self.key(f"{below} of {fabric.id}")
 
         def apply(now: State) -> State:
-            for part in made:
-                now = part.apply(now)
             return scale_capacity(with_relief(now, "uplinks"), key, wide)
 
-        more = f"build {wide:g}x the uplinks for the {below} of {fabric.id}"
-        text = "; ".join([*(part.sentence for part in made), more])
-        return Relief("uplinks", text, None, lead_weeks(state, "switch"), apply)
+        text = f"build {wide:g}x the uplinks for the {below} of {fabric.id}"
+        more = Relief("uplinks", text, None, lead_weeks(state, "switch"), apply)
+        ports = uplink_ports(state, fabric) / min(ratio, 1.0) * (wide - 1)
+        both = combined([*made, priced(state, more, "switch-port", ports)])
+        return with_fields(both, code="uplinks")
 
 
 def _unlimited(state: State, fabric: Fabric) -> Unlimited:
@@ -190,7 +198,15 @@ def reduced_oversubscription(
     which = "pod" if core else "leaf"
     ratios = f"{max(ratio, 1.0):.3g}:1 (down from {old:g}:1)"
     text = f"lower the oversubscription of {which} uplinks in {fabric.id} to {ratios}"
-    return Relief("uplinks", text, None, lead_weeks(state, "switch"), apply)
+    relief = Relief("uplinks", text, None, lead_weeks(state, "switch"), apply)
+    more = max(0.0, 1 / max(ratio, 1.0) - 1 / old)
+    return priced(state, relief, "switch-port", uplink_ports(state, fabric) * more)
+
+
+def uplink_ports(state: State, fabric: Fabric) -> float:
+    """Return the switch ports of uplinks as many as node ports: one at either end."""
+    plan = next(one for one in state.layout.fabrics if one.name == fabric.id)
+    return 2.0 * plan.nodes * plan.rails
 
 
 def _wanted(

@@ -1,13 +1,14 @@
 """Job admission: jobs that arrive in a queue against jobs that its controller starts.
 
 GPUs may idle while jobs wait for a controller that examines too few of them. The busiest queue
-counts: a mean over queues hides the deep one. Arrivals come from the history or from measurements
-of a queue; measured arrivals have this layer and no limit, because the limit is the controller's
-setting. The queue depth is measured as the resource `depth`.
+counts: a mean over queues hides the deep one. Jobs arrive by chance and are admitted one by one,
+so they wait before the controller is saturated (M/D/1); the limit is their mean wait. Arrivals come
+from the history or from measurements of a queue; measured arrivals have this layer and no limit,
+because the limit is the controller's setting. The queue depth is measured as the resource `depth`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from math import ceil
+from math import ceil, isfinite
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -16,7 +17,13 @@ from tenfold.model.growth.growth import Axis, Controller, grown_by
 from tenfold.model.growth.measured import UsagePoint
 from tenfold.model.policy.slurm import SlurmPolicy
 from tenfold.model.units import SECOND
-from tenfold.physics.growth.admission import backlog_wait_s, starts_per_s
+from tenfold.physics.growth.admission import (
+    arrivals_within,
+    backlog_wait_s,
+    capacity_for,
+    mean_wait_s,
+    starts_per_s,
+)
 from tenfold.physics.growth.breaking import ASSUMED, STATED, Evidence, weakest
 from tenfold.physics.growth.usage import fit_usage, usage_at
 from tenfold.study.grow.layer import ComputedLayer, Constraint, figure
@@ -44,7 +51,7 @@ class Admission(ComputedLayer):
 
     name = NAME
     title = "Job admission"
-    breaks = "jobs arrive faster than a controller admits them"
+    breaks = "jobs wait longer than `admission_wait_s_most` for a controller, on average"
     cause_rank = 60
     grows_with = ("jobs",)
     grows_by = "jobs that arrive"
@@ -72,28 +79,29 @@ class Admission(ComputedLayer):
         if arrivals is None:
             whose = f"queue `{controller.queue}`" if controller.queue else "its queues"
             return self.unknown(resource, f"a job history, or measured arrivals in {whose}")
-        alone = rate.per_s
-        per_s = alone * state.capacity_scale(self.key(resource))
+        alone, parts = rate.per_s, state.capacity_scale(self.key(resource))
+        within = arrivals_within(alone, state.grow.limits.admission_wait_s_most)
 
         def relieve(multiple: float) -> Iterable[Relief]:
-            return self._reliefs(state, resource, controller, alone, multiple)
+            return self._reliefs(state, resource, controller, within, multiple)
 
         evidence = STATED if controller.admitted_share is None else OBSERVED
         return self.constraint(
             resource,
             arrivals.per_s,
-            per_s,
+            within * parts,
             weakest(evidence, arrivals.evidence),
-            _symptom(arrivals, per_s),
+            _symptom(arrivals, alone, parts),
             relieve,
         )
 
     def _reliefs(
-        self, state: State, resource: str, controller: Controller, rate: float, multiple: float
+        self, state: State, resource: str, controller: Controller, within: float, multiple: float
     ) -> Iterable[Relief]:
         """Settings are free. If none helps, the queue is split across controllers."""
         slurm = state.policy.slurm if controller.kind == "slurm" else None
-        needed = rate * multiple * NEARLY
+        wait_s = state.grow.limits.admission_wait_s_most
+        needed = capacity_for(within * multiple, wait_s) * NEARLY
         for one in _settings(controller, slurm, needed):
             if (starts_per_s(one.controller, one.slurm).per_s or 0.0) >= needed:
                 yield _setting(controller, one)
@@ -121,14 +129,17 @@ def _controllers(state: State) -> tuple[Controller, ...]:
     return (Controller(kind="slurm"),)
 
 
-def _symptom(arrivals: Arrivals, per_s: float) -> Callable[[float], str]:
+def _symptom(arrivals: Arrivals, alone: float, parts: float) -> Callable[[float], str]:
+    per_s = alone * parts
     where = f"queue {arrivals.queue}" if arrivals.queue else "the queue"
 
     def symptom(factor: float) -> str:
         arriving, admitted = figure(arrivals.per_s(factor) * 60), figure(per_s * 60)
         said = f"{arriving} jobs/min arrive in {where}; it admits {admitted}"
+        wait_s = mean_wait_s(arrivals.per_s(factor) / parts, alone)
         if not arrivals.depth:
-            return said
+            # The search ends a hair before or past the limit; a wait without end is not printed.
+            return f"{said}; mean wait {figure(wait_s)} s" if isfinite(wait_s) else said
         wait_s = backlog_wait_s(arrivals.per_s(factor), per_s, depth=arrivals.depth)
         return f"{said}; {arrivals.depth:,.0f} queued jobs wait {wait_s / 60:,.0f} min"
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from tenfold.model.fleet.spec import Tier
-from tenfold.model.growth.growth import Axis, grows_along
+from tenfold.model.growth.growth import Axis, Dataset, grows_along
 from tenfold.study.grow.layer import ComputedLayer, Constraint
 from tenfold.study.grow.layers.storage.shelves import more_shelves
 from tenfold.study.grow.layers.storage.tier_load import tier_evidence
@@ -34,10 +34,7 @@ class StorageCapacity(ComputedLayer):
         held = [dataset for dataset in state.grow.datasets if dataset.tier == tier.id]
 
         def demand(factor: float) -> float:
-            return sum(
-                dataset.bytes * (factor if _grows(axis, dataset.grows_with) else 1.0)
-                for dataset in held
-            )
+            return sum(dataset.bytes * dataset_growth(dataset, axis, factor) for dataset in held)
 
         def symptom(factor: float) -> str:
             return f"{tier.id}: {demand(factor) / 1e12:,.0f} of {tier.capacity / 1e12:,.0f} TB used"
@@ -52,6 +49,7 @@ class StorageCapacity(ComputedLayer):
         )
 
 
-def _grows(axis: Axis, along: Axis) -> bool:
-    """Data that grows with `all` grows along any axis."""
-    return along == "all" or grows_along(axis, along)
+def dataset_growth(dataset: Dataset, axis: Axis, factor: float) -> float:
+    """Return how much larger a dataset is at a factor; one with `all` grows along any axis."""
+    along = dataset.grows_with
+    return factor if along == "all" or grows_along(axis, along) else 1.0

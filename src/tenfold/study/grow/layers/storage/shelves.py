@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from tenfold.model.fleet.spec import Tier
 from tenfold.model.units import Bytes, BytesPerSecond, usd
 from tenfold.report.figures import count
+from tenfold.study.grow.cost.prices import priced
 from tenfold.study.grow.relief import NEARLY, Relief, lead_weeks, with_relief
 from tenfold.study.grow.state import State
 
@@ -24,8 +25,10 @@ def more_shelves(state: State, tier: Tier, multiple: float) -> Relief:
 
     shelves = count(more, "storage shelf").replace("shelfs", "shelves")
     text = f"add {shelves} to {tier.id}"
-    known = price if tier.usd_micros_per_tb_month else None
-    return Relief("shelves", text, known, lead_weeks(state, "storage"), apply)
+    relief = Relief("shelves", text, price, lead_weeks(state, "storage"), apply)
+    if tier.usd_micros_per_tb_month:
+        return relief
+    return priced(state, relief, "storage-tb", added_tb)
 
 
 def _with_shelves(tier: Tier, shelves: int) -> Tier:

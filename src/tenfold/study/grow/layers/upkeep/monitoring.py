@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from tenfold.model.growth.growth import Axis, Monitoring, grown_by
 from tenfold.physics.growth.breaking import STATED
 from tenfold.report.figures import count
+from tenfold.study.grow.cost.prices import priced
 from tenfold.study.grow.layer import ComputedLayer, Constraint
 from tenfold.study.grow.relief import NEARLY, Relief, lead_weeks, round_up_digits, with_relief
 from tenfold.study.grow.state import State
@@ -126,7 +127,8 @@ def _larger(state: State, room: int, multiple: float) -> Relief:
     tb = round_up_digits(ceil(room * multiple) / 1e12)
     text = f"grow the store to {tb:g} TB (up from {room / 1e12:g})"
     apply = _monitored("store", store_tb=tb)
-    return Relief("store", text, None, lead_weeks(state, "storage"), apply)
+    relief = Relief("store", text, None, lead_weeks(state, "storage"), apply)
+    return priced(state, relief, "storage-tb", tb - room / 1e12)
 
 
 def _monitored(relief: str, **changed: float) -> Callable[[State], State]:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from tenfold.model.growth.growth import Axis
 from tenfold.physics.growth.breaking import STATED
 from tenfold.report.figures import count
+from tenfold.study.grow.cost.prices import at_price, unit_cost
 from tenfold.study.grow.layer import ComputedLayer, Constraint, figure
 from tenfold.study.grow.layers.upkeep.faults import NO_FAILURES, faults_of, nodes_at, operated
 from tenfold.study.grow.relief import NEARLY, Relief
@@ -82,8 +83,8 @@ def _technicians(crew: float) -> str:
 
 def _people(state: State, crew: float, multiple: float) -> Relief:
     """A fraction is a technician who also has other work; hires are whole people."""
-    each = state.grow.operations.usd_per_person_month
     more = max(1, ceil(crew * (multiple - 1) * NEARLY))
     text = f"hire {count(more, 'technician')} ({crew + more:g} in total)"
     apply = operated("people", lambda old: replace(old, crew=crew + more))
-    return Relief("people", text, None if each is None else each * more, None, apply)
+    relief = Relief("people", text, None, None, apply)
+    return at_price(relief, unit_cost(state, "technician"), "technician", more)

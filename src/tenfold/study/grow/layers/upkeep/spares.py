@@ -68,9 +68,11 @@ class Spares(ComputedLayer):
                 # Nodes come whole: what breaks here is the next of them.
                 at = need.at(factor * NEXT)
             share = f"{1 - need.share:.1%}".replace(".0%", "%")
+            # Spares fail as well, so more may be needed than nodes are down.
+            why = ", as spares fail too" if at.needed > at.down else ""
             return (
                 f"{at.down_mean:,.1f} nodes down on average, {at.down:,} or fewer {share} of the "
-                f"time: {count(at.needed, 'spare')} needed, {spares:,} available"
+                f"time: {count(at.needed, 'spare')} needed{why}, {spares:,} available"
             )
 
         def relieve(_: Constraint, target: float) -> list[Relief]:
