@@ -81,6 +81,8 @@ SOFTWARE_FACT_KEYS = {
         "window": "tokens in the window of a local-attention layer; 0 for all",
         "window_layers": "layers with local attention",
         "native_4bit_experts": "whether the released weights have 4-bit experts",
+        "rope_theta": "base of the rotary positions; 0 where not known",
+        "qk_norm": "whether queries and keys are normalised before attention",
         "parallel_block": "whether attention and MLP run in parallel on one input",
         "context": "maximum context length in tokens",
     },

@@ -98,7 +98,7 @@ def train(
         more = [] if moves is None else [sensitivity_section(moves, service=False)]
         _write_page(html, train_page(planned, load_facts(question.facts), more), force)
     if export is not None:
-        export_plan(planned.answer.plans[0].plan, export, out, image=image, force=force)
+        export_plan(planned, export, out, image=image, force=force)
     if as_json:
         more = {} if moves is None else {"sensitivity": moves.drivers}
         print_json({**train_json(planned, watch), **more})

@@ -32,7 +32,7 @@ def train_json(planned: TrainPlanResult, watch: Stopwatch) -> dict[str, object]:
             {
                 "gpus": one.plan.gpus,
                 "step_s": one.step_s,
-                "usd_per_step": one.usd_per_step,
+                "usd_per_step": one.usd_per_step or None,
                 "failures_per_day": one.failures_per_day,
                 "tp": one.plan.tp,
                 "pp": one.plan.pp,
@@ -43,6 +43,7 @@ def train_json(planned: TrainPlanResult, watch: Stopwatch) -> dict[str, object]:
         "scaling": [
             {
                 "gpus": point.gpus,
+                "global_batch": point.plan.global_batch,
                 "step_s": point.step_s,
                 "tokens_per_s": point.tokens_per_s,
                 "efficiency": point.efficiency,

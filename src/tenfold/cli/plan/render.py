@@ -50,7 +50,7 @@ def show_train(planned: TrainPlanResult) -> None:
     knee = None if answer.curve.scales_throughout else answer.curve.knee
     show(
         f"{request.job.model} on {best.plan.gpus:,} x {best.plan.accelerator}: "
-        f"{request.global_batch:,} sequences of {request.seq:,} tokens per step, "
+        f"{best.plan.global_batch:,} sequences of {request.seq:,} tokens per step, "
         f"{request.job.precision}",
         "",
     )
@@ -80,7 +80,8 @@ def show_train(planned: TrainPlanResult) -> None:
                     f"{point.step_s:.3g}",
                     f"{point.tokens_per_s:,.0f}",
                     f"{point.efficiency:.0%}",
-                    _degrees(point.plan.tp, point.plan.pp, point.plan.dp, point.plan.cp),
+                    _degrees(point.plan.tp, point.plan.pp, point.plan.dp, point.plan.cp)
+                    + _other_batch(point.plan.global_batch, request.global_batch),
                 ]
                 for point in answer.curve.points
             ],
@@ -110,8 +111,12 @@ def _train_row(place: int, one: Outcome, planned: TrainPlanResult) -> list[str]:
         f"{one.tokens_per_s_per_gpu:,.0f}",
         f"{one.mfu:.0%}",
         f"{one.memory_gib:.0f}",
-        f"{one.usd_per_step:,.2f}",
+        f"{one.usd_per_step:,.2f}" if one.usd_per_step else "-",
     ]
+
+
+def _other_batch(used: int, asked: int) -> str:
+    return "" if used == asked else f" (batch {used:,})"
 
 
 def _degrees(tp: int, pp: int, dp: int, cp: int) -> str:
@@ -150,13 +155,13 @@ def show_serve(demand: ServiceDemand, answer: ServeAnswer, notes: Sequence[str] 
             plan.pool,
             plan.precision,
             f"{plan.replicas:,} x {_degrees(plan.tp, plan.pp, 1, 1)}",
-            f"{plan.gpus:,}",
+            f"{plan.gpus:,}" if plan.enough_gpus else f"{plan.gpus:,} (pool too small)",
             f"{plan.qps_per_replica_max:.3g}",
             f"{plan.ttft_s * 1000:,.0f} ms",
             f"{plan.tpot_s * 1000:,.1f} ms",
             f"{plan.memory_gib:.0f}",
             f"{plan.cold_start_s:,.0f} s",
-            f"{plan.usd_per_million_tokens:,.2f}" if plan.usd_per_million_tokens else "unknown",
+            f"{plan.usd_per_million_tokens:,.2f}" if plan.usd_per_million_tokens else "-",
         ]
         for plan in answer.plans[:PLANS_SHOWN]
     ]

@@ -5,8 +5,9 @@ from itertools import pairwise
 
 from msgspec import Struct
 
+from tenfold.decide.layout.batches import best_batch
 from tenfold.decide.layout.request import PlanningTarget, TrainRequest
-from tenfold.decide.layout.search import Timed, breakdown_at, plan_at, search
+from tenfold.decide.layout.search import Timed, breakdown_at, plan_at
 from tenfold.model.plan import TrainPlan
 from tenfold.model.reason import Reason, Value
 
@@ -30,6 +31,8 @@ class ScalingCurve(Struct, frozen=True, kw_only=True):
     """Sizes that fit, from the smallest; `knee` and `slower_from` are numbers of GPUs."""
 
     points: tuple[ScalePoint, ...]
+    global_batch: int
+    """Sequences per step as requested; a size that they do not divide over has another number."""
     searched: int
     knee: int | None
     slower_from: int | None
@@ -38,19 +41,23 @@ class ScalingCurve(Struct, frozen=True, kw_only=True):
     @property
     def scales_throughout(self) -> bool:
         """Whether throughput still scales at the largest size tried."""
-        return bool(self.points) and self.knee == self.points[-1].gpus
+        return bool(self.points) and self.knee == max(self.judged)
+
+    @property
+    def judged(self) -> tuple[int, ...]:
+        """The sizes that the knee is chosen from: those that train the batch as requested."""
+        exact = [one.gpus for one in self.points if one.plan.global_batch == self.global_batch]
+        return tuple(exact or (one.gpus for one in self.points))
 
 
 def sizes(target: PlanningTarget, most: int | None = None) -> list[int]:
-    """Return sizes to try: doublings of one GPU up to a node, then of nodes, then all."""
+    """Return sizes to try: doublings up to a node, then 1, 2, 3, 4, 6, 8, 12 nodes..., then all."""
     largest = min(target.gpus, most or target.gpus)
-    steps = [1 << bit for bit in range(SIZES_MAX) if 1 << bit <= largest]
-    whole_nodes = [
-        size for size in steps if size <= target.gpus_per_node or size % target.gpus_per_node == 0
-    ]
-    nodes = target.gpus_per_node
-    odd = [nodes * (1 << bit) for bit in range(SIZES_MAX) if nodes * (1 << bit) <= largest]
-    return sorted(dict.fromkeys([*whole_nodes, *odd, largest]))
+    node = target.gpus_per_node
+    doubled = [1 << bit for bit in range(SIZES_MAX)]
+    steps = [size for size in doubled if size <= node or size % node == 0]
+    steps += [node * nodes for nodes in (*doubled, *(3 * one for one in doubled))]
+    return sorted(dict.fromkeys([*(size for size in steps if size <= largest), largest]))
 
 
 def curve(
@@ -61,20 +68,23 @@ def curve(
     searched = 0
     uneven: list[int] = []
     for gpus in counts:
-        timed = search(request, target, gpus)
-        searched += timed.searched
+        timed, tried = best_batch(request, target, gpus)
+        searched += tried
         if timed.found:
             found.append(timed)
         elif timed.searched == 0:
             uneven.append(gpus)
     points = _points(found)
-    knee, slower_from = _knee(points), _slower_from(points)
+    # A size with another batch trains a slightly different run: it is shown, but not judged.
+    exact = [point for point in points if point.plan.global_batch == request.global_batch] or points
+    knee, slower_from = _knee(exact), _slower_from(exact)
     made = ScalingCurve(
         points=tuple(points),
+        global_batch=request.global_batch,
         searched=searched,
         knee=knee,
         slower_from=slower_from,
-        reasons=(*_reasons(points, knee, slower_from), *_uneven(uneven, request)),
+        reasons=(*_reasons(exact, knee, slower_from), *_uneven(uneven, request)),
     )
     return made, found
 

@@ -80,6 +80,17 @@ def candidates(request: TrainRequest, target: PlanningTarget, gpus: int) -> Plan
     )
 
 
+def data_parallel_degrees(request: TrainRequest, target: PlanningTarget, gpus: int) -> list[int]:
+    """Return the data-parallel degrees that fit `gpus` with the other degrees, for any batch."""
+    products = {
+        tp * pp * cp
+        for tp in _tensor(request, target, gpus)
+        for pp in _pipeline(request, gpus)
+        for cp in _context(request, gpus)
+    }
+    return sorted(gpus // product for product in products if gpus % product == 0)
+
+
 def _whole(request: TrainRequest, grid: _Grid, dp: Floats) -> NDArray[np.bool_]:
     """Return which combinations divide evenly everywhere they must."""
     tp, pp, cp, virtual = grid.tp, grid.pp, grid.cp, grid.virtual

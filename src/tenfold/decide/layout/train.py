@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tenfold.decide.layout.batches import best_batch, better_batch, tokens_per_s
 from tenfold.decide.layout.families import why
 from tenfold.decide.layout.outcome import Outcome, outcome_at
 from tenfold.decide.layout.request import PlanningTarget, TrainRequest
@@ -40,19 +41,40 @@ def plan_train(
         )
     made, found = curve(request, target, _counts(request, target))
     if not found:
-        largest = search(request, target, request.job.gpus or target.gpus)
+        largest, _ = best_batch(request, target, request.job.gpus or target.gpus)
         return Misfit(tuple(why(largest)))
     chosen, choice = _choose(request, found, made)
     if request.job.gpus is not None and chosen.gpus != request.job.gpus:
-        return Misfit(tuple(why(search(request, target, request.job.gpus))))
+        return Misfit(tuple(why(best_batch(request, target, request.job.gpus)[0])))
     plans = tuple(outcome_at(chosen, place) for place in range(min(keep, chosen.found)))
     return TrainAnswer(
         searched=made.searched,
         plans=plans,
         front=front(_contenders(found)),
         curve=made,
-        why=(*choice, *_crossing(request, target, chosen), *why(chosen), *made.reasons),
+        why=(
+            *choice,
+            *_batch(request, chosen),
+            *_crossing(chosen.request, target, chosen),
+            *why(chosen),
+            *made.reasons,
+        ),
     )
+
+
+def _batch(request: TrainRequest, chosen: Timed) -> list[Reason]:
+    """Return that the batch was changed to one that divides, or that another one is faster."""
+    used = chosen.request.global_batch
+    if used != request.global_batch:
+        fields = {"asked": request.global_batch, "used": used, "gpus": chosen.gpus}
+        return [Reason("batch-rounded", fields)]
+    other = better_batch(chosen)
+    if other is None:
+        return []
+    batch = other.request.global_batch
+    faster = tokens_per_s(other) / tokens_per_s(chosen) - 1
+    fields = {"batch": used, "better": batch, "gpus": chosen.gpus, "faster": faster}
+    return [Reason("batch-divides-poorly", fields)]
 
 
 def _crossing(request: TrainRequest, target: PlanningTarget, chosen: Timed) -> list[Reason]:
@@ -87,7 +109,7 @@ def _choose(
     if request.job.gpus is not None:
         exact = [timed for timed in found if timed.gpus == request.job.gpus]
         return (exact or found)[-1], []
-    heads = [(timed, outcome_at(timed, 0)) for timed in found]
+    heads = [(timed, outcome_at(timed, 0)) for timed in found if timed.gpus in made.judged]
     if request.job.tokens is not None and request.job.deadline_s is not None:
         days = request.job.deadline_s / SECONDS_PER_DAY
         in_time = [pair for pair in heads if pair[1].run and pair[1].run.days <= days]

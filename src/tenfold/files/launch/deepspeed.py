@@ -8,7 +8,7 @@ import json
 
 from tenfold.files.launch.job_checks import check_job
 from tenfold.files.launch.limits import refuse_unsupported, trainer_unsupported
-from tenfold.files.launch.payload import Payload, precision_env
+from tenfold.files.launch.payload import Payload, precision_env, trial_note
 from tenfold.files.launch.shell import torchrun_script
 from tenfold.model.job.launch import LaunchJob
 from tenfold.model.plan import TrainPlan
@@ -32,6 +32,31 @@ def deepspeed_payload(plan: TrainPlan, job: LaunchJob, folder: str = "") -> Payl
         argv=(*script, "--deepspeed", "--deepspeed_config", f"{folder}{SETTINGS}"),
         env=precision_env(plan),
         files={SETTINGS: json.dumps(settings(plan), indent=2) + "\n"},
+        notes=_notes(plan, job),
+    )
+
+
+def _notes(plan: TrainPlan, job: LaunchJob) -> tuple[str, ...]:
+    """Return what the settings cannot hold: it is up to the program."""
+    shape = plan.shape
+    saved = f", save_checkpoint() every {job.save_steps:,}" if job.save_steps else ""
+    rope = f"rope theta {shape.rope_theta:g}" if shape.rope_theta else "rope theta not known"
+    partial = plan.recompute == "full" and plan.recompute_layers
+    return (
+        f"Your program runs {job.steps:,} steps{saved}",
+        *(() if shape.learned_positions else (f"Your program builds the model: {rope}",)),
+        *(("Your program builds the model: QK norm",) if shape.qk_norm else ()),
+        *(
+            (
+                f"Your program checkpoints activations in {plan.recompute_layers} of "
+                f"{plan.stage_layers} layers",
+            )
+            if partial
+            else ()
+        ),
+        *(() if job.script else ("PLACEHOLDER: train.py is your program",)),
+        f"PLACEHOLDER: learning rate 3e-4 in {SETTINGS}",
+        *trial_note(job),
     )
 
 

@@ -28,11 +28,12 @@ FORMATS: dict[str, Render] = {
     "megatron": megatron.render,
     "deepspeed": deepspeed.render,
     "torchtitan": torchtitan.render,
+    "slurm": sbatch.render,
     "sbatch": sbatch.render,
     "kubernetes": kubernetes.render,
     "ray-train": ray_train.render,
 }
-_LAUNCHERS = ("sbatch", "kubernetes", "ray-train")
+_LAUNCHERS = ("slurm", "sbatch", "kubernetes", "ray-train")
 
 
 def render_format(plan: TrainPlan, format_name: str, job: LaunchJob) -> dict[str, str]:

@@ -70,7 +70,11 @@ def _check_variables(job: LaunchJob) -> None:
 
 
 def _check_amounts(job: LaunchJob) -> None:
-    for field, amount in (("steps", job.steps), ("time_limit_s", job.time_limit_s)):
+    for field, amount in (
+        ("steps", job.steps),
+        ("save_steps", job.save_steps),
+        ("time_limit_s", job.time_limit_s),
+    ):
         if amount is not None and amount < 1:
             raise InputError(
                 "bad-amount",

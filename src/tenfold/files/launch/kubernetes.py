@@ -12,6 +12,7 @@ import yaml
 
 from tenfold.files.launch.job_checks import check_job
 from tenfold.files.launch.payload import PORT, Payload, processes_per_node, torchrun_sizes
+from tenfold.files.launch.shell import comments
 from tenfold.files.launch.trainers import launcher_payload
 from tenfold.model.errors import InputError
 from tenfold.model.job.launch import LaunchJob
@@ -28,11 +29,12 @@ def render(plan: TrainPlan, job: LaunchJob) -> dict[str, str]:
     check_job(job)
     payload = launcher_payload(plan, job, "kubernetes", FOLDER)
     files = [_config_map(job, payload)] if payload.files else []
+    notes = "".join(f"{line}\n" for line in comments(payload.notes))
     service_host = f"{job.name}-0.{job.name}"
     set_host = f"{job.name}-workers-0-0.{job.name}"
     return {
-        "job.yaml": _text([*files, _service(job), _job(plan, job, payload, service_host)]),
-        "jobset.yaml": _text([*files, _job_set(plan, job, payload, set_host)]),
+        "job.yaml": notes + _text([*files, _service(job), _job(plan, job, payload, service_host)]),
+        "jobset.yaml": notes + _text([*files, _job_set(plan, job, payload, set_host)]),
     }
 
 

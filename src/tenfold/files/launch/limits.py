@@ -226,5 +226,6 @@ def torchtitan_base(plan: TrainPlan) -> str:
     shape = plan.shape
     if shape.mla is not None:
         return "deepseek_v3"
-    plain = not shape.experts and not shape.tied and shape.heads * shape.head_dim == shape.hidden
+    square = shape.heads * shape.head_dim == shape.hidden
+    plain = not shape.experts and not shape.tied and square and not shape.qk_norm
     return "llama3" if plain else "qwen3"

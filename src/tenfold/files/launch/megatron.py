@@ -9,12 +9,14 @@ from tenfold.files.launch.limits import (
     refuse_unsupported,
     trainer_unsupported,
 )
-from tenfold.files.launch.payload import Payload, precision_env
+from tenfold.files.launch.payload import Payload, precision_env, trial_note
 from tenfold.files.launch.shell import torchrun_script
 from tenfold.model.facts.shape import Mla, ModelShape
 from tenfold.model.job.launch import LaunchJob
 from tenfold.model.plan import TrainPlan
 
+STOP_EARLY_MIN = 10
+"""Minutes left before the time limit for the last checkpoint; an assumption."""
 _SHARDS = {"zero2": "optim_grads", "zero3": "optim_grads_params"}
 _PRECISIONS = {
     "fp32": [],
@@ -42,7 +44,7 @@ def megatron_payload(plan: TrainPlan, job: LaunchJob, folder: str = "") -> Paylo
     if (plan.tp > 1 or plan.cp > 1) and plan.shard not in _SHARDS:
         env["CUDA_DEVICE_MAX_CONNECTIONS"] = "1"
     script = job.script or ("pretrain_gpt.py",)
-    return Payload(argv=(*script, *arguments(plan), *_run(job)), env=env)
+    return Payload(argv=(*script, *arguments(plan), *_run(job)), env=env, notes=_notes(plan, job))
 
 
 def arguments(plan: TrainPlan) -> list[str]:
@@ -85,6 +87,7 @@ def _model(plan: TrainPlan) -> list[str]:
     # The null tokenizer adds an end of document to the vocabulary.
     words += _pairs(tokenizer_type="NullTokenizer", vocab_size=shape.vocab - 1)
     words += [] if shape.tied else ["--untie-embeddings-and-output-weights"]
+    words += ["--qk-layernorm"] if shape.qk_norm else []
     return words + _biases(shape) + _positions(plan)
 
 
@@ -110,11 +113,12 @@ def _biases(shape: ModelShape) -> list[str]:
 
 
 def _positions(plan: TrainPlan) -> list[str]:
-    learned = plan.shape.learned_positions
-    return _pairs(
+    learned, theta = plan.shape.learned_positions, plan.shape.rope_theta
+    words = _pairs(
         position_embedding_type="learned_absolute" if learned else "rope",
         max_position_embeddings=learned or max(plan.shape.context, plan.seq),
     )
+    return words + (_pairs(rotary_base=round(theta)) if theta and not learned else [])
 
 
 def _experts(shape: ModelShape) -> list[str]:
@@ -183,7 +187,8 @@ def _recompute(plan: TrainPlan) -> list[str]:
         return _pairs(
             recompute_granularity="full",
             recompute_method="block",
-            recompute_num_layers=plan.recompute_layers,
+            # Megatron counts them in each virtual stage.
+            recompute_num_layers=-(-plan.recompute_layers // plan.virtual_stages),
         )
     if plan.recompute == "full":
         return _pairs(
@@ -194,7 +199,33 @@ def _recompute(plan: TrainPlan) -> list[str]:
 
 def _run(job: LaunchJob) -> list[str]:
     """Return the arguments that any run needs; replace the mock data with your own."""
+    saved = (
+        _pairs(save="checkpoints", load="checkpoints", save_interval=job.save_steps)
+        if job.save_steps
+        else []
+    )
+    limit = _pairs(exit_duration_in_mins=_stop_minutes(job)) if job.time_limit_s else []
     return [
         "--mock-data",
         *_pairs(train_iters=job.steps, lr="3e-4", log_interval=1, eval_iters=0),
+        *saved,
+        *limit,
     ]
+
+
+def _stop_minutes(job: LaunchJob) -> int:
+    """Return when to save and stop: some minutes before the time limit ends the job."""
+    assert job.time_limit_s is not None, "called with a time limit"
+    return max(1, job.time_limit_s // 60 - STOP_EARLY_MIN)
+
+
+def _notes(plan: TrainPlan, job: LaunchJob) -> tuple[str, ...]:
+    shape = plan.shape
+    unknown = not shape.rope_theta and not shape.learned_positions
+    return (
+        "PLACEHOLDER: --mock-data and --tokenizer-type NullTokenizer; use --data-path and your "
+        "tokenizer",
+        "PLACEHOLDER: --lr 3e-4, constant and without warmup",
+        *(("PLACEHOLDER: --rotary-base is left at the default, 10000",) if unknown else ()),
+        *trial_note(job),
+    )

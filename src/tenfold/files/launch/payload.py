@@ -6,6 +6,7 @@ example, Megatron-LM, DeepSpeed, TorchTitan): every launcher can start every tra
 
 from msgspec import Struct
 
+from tenfold.model.job.launch import LaunchJob
 from tenfold.model.plan import TrainPlan
 
 PORT = 29500
@@ -14,12 +15,14 @@ PORT = 29500
 class Payload(Struct, frozen=True, kw_only=True):
     """The program that torchrun starts on every accelerator.
 
-    `argv` names files of `files` by their path in the folder that the launcher chose.
+    `argv` names files of `files` by their path in the folder that the launcher chose. `notes` are
+    for the reader of a script: what to replace, and what the trainer takes from elsewhere.
     """
 
     argv: tuple[str, ...]
     env: dict[str, str] = {}
     files: dict[str, str] = {}
+    notes: tuple[str, ...] = ()
 
 
 def processes_per_node(plan: TrainPlan) -> int:
@@ -36,3 +39,12 @@ def precision_env(plan: TrainPlan) -> dict[str, str]:
     """Return the variables that a precision needs besides the trainer's own switches."""
     # Torch multiplies fp32 at full precision by default, and no trainer has an option for it.
     return {"TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1"} if plan.precision == "tf32" else {}
+
+
+def trial_note(job: LaunchJob) -> tuple[str, ...]:
+    """Return a note where the length of the run was not planned."""
+    if job.save_steps:
+        return ()
+    return (
+        f"PLACEHOLDER: {job.steps} steps and no checkpoints; plan with --tokens for the whole run",
+    )

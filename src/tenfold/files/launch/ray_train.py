@@ -6,6 +6,7 @@ worker runs the program directly.
 
 from tenfold.files.launch.job_checks import check_job
 from tenfold.files.launch.limits import Unsupported, launcher_unsupported, refuse_unsupported
+from tenfold.files.launch.shell import comments
 from tenfold.files.launch.trainers import launcher_payload
 from tenfold.model.job.launch import LaunchJob
 from tenfold.model.plan import TrainPlan
@@ -67,7 +68,8 @@ def render(plan: TrainPlan, job: LaunchJob) -> dict[str, str]:
         folder=job.work_dir,
         workers=plan.gpus,
     )
-    return {"ray_train.py": driver, **payload.files}
+    notes = "".join(f"{line}\n" for line in comments(payload.notes))
+    return {"ray_train.py": notes + driver, **payload.files}
 
 
 def unsupported(plan: TrainPlan, job: LaunchJob) -> list[Unsupported]:

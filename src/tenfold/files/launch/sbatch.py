@@ -4,7 +4,7 @@ import shlex
 
 from tenfold.files.launch.job_checks import check_job
 from tenfold.files.launch.payload import processes_per_node, torchrun_sizes
-from tenfold.files.launch.shell import HEADER, command, quoted, settings
+from tenfold.files.launch.shell import HEADER, command, comments, quoted, settings
 from tenfold.files.launch.trainers import launcher_payload
 from tenfold.model.job.launch import LaunchJob
 from tenfold.model.plan import TrainPlan
@@ -32,7 +32,8 @@ def render(plan: TrainPlan, job: LaunchJob) -> dict[str, str]:
         *quoted(payload.argv),
     ]
     first, *rest = HEADER
-    lines = [first, *_directives(plan, job), "", *rest, *settings(job, payload.env)]
+    lines = [first, *_directives(plan, job), *_missing(job), "", *rest]
+    lines += [*comments(payload.notes), *settings(job, payload.env)]
     return {"job.sbatch": "\n".join((*lines, *_RENDEZVOUS, command(start))) + "\n", **payload.files}
 
 
@@ -50,6 +51,16 @@ def _directives(plan: TrainPlan, job: LaunchJob) -> list[str]:
     # A shared node would slow down the whole gang.
     whole = ["#SBATCH --exclusive"] if processes_per_node(plan) == plan.gpus_per_node else []
     return [f"#SBATCH --{name}={value}" for name, value in options.items() if value] + whole
+
+
+def _missing(job: LaunchJob) -> list[str]:
+    """Return comments on directives that only the user's site can fill in."""
+    given = {"partition": job.partition, "account": job.team, "time": job.time_limit_s}
+    names = [name for name, value in given.items() if not value]
+    if not names:
+        return []
+    listed = ", ".join(f"--{name}" for name in names)
+    return comments([f"PLACEHOLDER: add {listed} if your cluster has no default"])
 
 
 def _clock(seconds: int | None) -> str:

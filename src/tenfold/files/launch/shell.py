@@ -15,7 +15,7 @@ def torchrun_script(plan: TrainPlan, job: LaunchJob, payload: Payload) -> str:
 
     Over several nodes the same script runs on each, with MASTER_ADDR naming the first.
     """
-    lines = [*HEADER, *settings(job, payload.env)]
+    lines = [*HEADER, *comments(payload.notes), *settings(job, payload.env)]
     rendezvous = ["--standalone"]
     if plan.nodes > 1:
         lines.append(': "${MASTER_ADDR:?set MASTER_ADDR to the name of the first node}"')
@@ -27,6 +27,11 @@ def torchrun_script(plan: TrainPlan, job: LaunchJob, payload: Payload) -> str:
         ]
     words = ["torchrun", *torchrun_sizes(plan), *rendezvous, *quoted(payload.argv), '"$@"']
     return "\n".join((*lines, command(["exec", *words]))) + "\n"
+
+
+def comments(notes: Sequence[str]) -> list[str]:
+    """Return notes as comments of a shell script."""
+    return [f"# {' '.join(note.split())}" for note in notes]
 
 
 def settings(job: LaunchJob, env: Mapping[str, str]) -> list[str]:

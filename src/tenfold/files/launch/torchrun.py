@@ -36,7 +36,8 @@ def render(plan: TrainPlan, job: LaunchJob) -> dict[str, str]:
 def example_payload(plan: TrainPlan, job: LaunchJob, folder: str = "") -> Payload:
     """Return the example training program, with its files in `folder`."""
     argv = (f"{folder}{SCRIPT}", "--plan", f"{folder}{PLAN}", "--steps", str(job.steps))
-    return Payload(argv=argv, files={SCRIPT: _program(), PLAN: _plan_text(plan)})
+    notes = (f"PLACEHOLDER: {SCRIPT} trains on random tokens and saves no checkpoints",)
+    return Payload(argv=argv, files={SCRIPT: _program(), PLAN: _plan_text(plan)}, notes=notes)
 
 
 def _program() -> str:

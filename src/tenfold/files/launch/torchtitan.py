@@ -13,7 +13,7 @@ from tenfold.files.launch.limits import (
     torchtitan_stage_layers,
     trainer_unsupported,
 )
-from tenfold.files.launch.payload import Payload, precision_env
+from tenfold.files.launch.payload import Payload, precision_env, trial_note
 from tenfold.files.launch.shell import torchrun_script
 from tenfold.files.launch.torchtitan_model import model_module
 from tenfold.model.job.launch import LaunchJob
@@ -38,7 +38,8 @@ def torchtitan_payload(plan: TrainPlan, job: LaunchJob, folder: str = "") -> Pay
     return Payload(
         argv=(*script, "--job.config_file", f"{folder}{JOB_FILE}"),
         env={"PYTHONPATH": folder or ".", **precision_env(plan)},
-        files={JOB_FILE: _toml(tables(plan, job)), f"{MODULE}.py": model_module(plan)},
+        files={JOB_FILE: _toml(plan, job), f"{MODULE}.py": model_module(plan)},
+        notes=trial_note(job),
     )
 
 
@@ -55,6 +56,8 @@ def tables(plan: TrainPlan, job: LaunchJob) -> _Tables:
         "activation_checkpoint": _recompute(plan),
         "metrics": {"log_freq": 1},
     }
+    if job.save_steps:
+        chosen["checkpoint"] = {"enable": True, "interval": job.save_steps}
     if plan.precision == "fp8":
         chosen["model"]["converters"] = ["quantize.linear.float8"]
         chosen["quantize.linear.float8"] = {"enable_fsdp_float8_all_gather": plan.shard == "zero3"}
@@ -112,12 +115,18 @@ def _parallelism(plan: TrainPlan) -> dict[str, object]:
     return chosen
 
 
-def _toml(chosen: _Tables) -> str:
+def _toml(plan: TrainPlan, job: LaunchJob) -> str:
+    shape = plan.shape
     parts = [
-        "# For TorchTitan 0.2. To use your own data, set `dataset` in [training] and the",
-        "# tokenizer folder `hf_assets_path` in [model]; otherwise it trains on test data.",
+        "# For TorchTitan 0.2.",
+        "# PLACEHOLDER: `dataset` in [training] and the tokenizer folder `hf_assets_path` in",
+        "# [model] are not set: it trains on test data.",
+        "# PLACEHOLDER: `lr` in [optimizer] and `warmup_steps` in [lr_scheduler].",
     ]
-    for table, pairs in chosen.items():
+    if not shape.rope_theta:
+        parts.append("# PLACEHOLDER: the model module leaves `rope_theta` at TorchTitan's default.")
+    parts += [f"# {note}" for note in trial_note(job)]
+    for table, pairs in tables(plan, job).items():
         parts += ["", f"[{table}]"]
         # JSON strings, numbers, booleans and lists are valid TOML.
         parts += [f"{key} = {json.dumps(value)}" for key, value in pairs.items()]

@@ -49,6 +49,7 @@ def _widths(plan: TrainPlan) -> dict[str, object]:
         "n_heads": shape.heads,
         "vocab_size": shape.vocab,
         "max_seq_len": max(shape.context, plan.seq),
+        **({"rope_theta": shape.rope_theta} if shape.rope_theta else {}),
     }
 
 
@@ -71,7 +72,7 @@ def _qwen(plan: TrainPlan) -> dict[str, object]:
         "n_kv_heads": shape.kv_heads,
         "head_dim": shape.head_dim,
         "hidden_dim": shape.dense_ffn or shape.ffn,
-        "qk_norm": False,
+        "qk_norm": shape.qk_norm,
         "enable_weight_tying": shape.tied,
         "moe_enabled": shape.experts > 0,
         "moe_inter_dim": shape.ffn,

@@ -24,6 +24,7 @@ class ModelFamily(Struct, frozen=True, kw_only=True):
     window_layers: tuple[int, int] = (0, 1)
     """How many layers of how many attend only to the window."""
     native_4bit_experts: bool = False
+    qk_norm: bool = False
 
 
 _GPT = ModelFamily(gated=False, tied=True, bias=True, positions=0)
@@ -31,6 +32,7 @@ _FALCON = ModelFamily(gated=False, tied=True, parallel=True)
 _LLAMA = ModelFamily()
 _GEMMA = ModelFamily(tied=True)
 _QWEN2 = ModelFamily(bias=True)
+_QWEN3 = ModelFamily(qk_norm=True)
 
 FAMILIES = {
     "bert": _GPT,
@@ -43,7 +45,7 @@ FAMILIES = {
     "falcon": _FALCON,
     "gemma": _GEMMA,
     "gemma2": ModelFamily(tied=True, window=4096, window_layers=(1, 2)),
-    "gemma3_text": ModelFamily(tied=True, window=1024, window_layers=(5, 6)),
+    "gemma3_text": ModelFamily(tied=True, window=1024, window_layers=(5, 6), qk_norm=True),
     "glm4_moe": _LLAMA,
     "gpt2": _GPT,
     "gpt_bigcode": _GPT,
@@ -59,15 +61,15 @@ FAMILIES = {
     "mixtral": _LLAMA,
     "mpt": _GPT,
     "nemotron": ModelFamily(gated=False),
-    "olmo2": _LLAMA,
+    "olmo2": _QWEN3,
     "opt": ModelFamily(gated=False, tied=True, bias=True, positions=2),
     "phi": ModelFamily(gated=False, bias=True),
     "phi3": _LLAMA,
     "phimoe": _LLAMA,
     "qwen2": _QWEN2,
     "qwen2_moe": _QWEN2,
-    "qwen3": _LLAMA,
-    "qwen3_moe": _LLAMA,
+    "qwen3": _QWEN3,
+    "qwen3_moe": _QWEN3,
     "RefinedWeb": _FALCON,
     "RefinedWebModel": _FALCON,
     "starcoder2": ModelFamily(gated=False, tied=True, bias=True),

@@ -11,6 +11,7 @@ from tenfold.files.core.expectations import describe_value
 from tenfold.model.errors import InputError
 
 COUNT_MAX = 10**9
+AMOUNT_MAX = 1e15
 
 
 class Fields:
@@ -55,6 +56,19 @@ class Fields:
             if not least <= value <= COUNT_MAX:
                 raise self.wrong(key, f"a whole number from {least} to {COUNT_MAX:,}", value)
             return value
+        return None
+
+    def amount(self, keys: tuple[str, ...]) -> float | None:
+        """Return the first of these positive numbers that is given."""
+        for key in keys:
+            value = self.get(key)
+            if value is None:
+                continue
+            if not isinstance(value, int | float) or isinstance(value, bool):
+                raise self.wrong(key, "a number", value)
+            if not 0 < value <= AMOUNT_MAX:
+                raise self.wrong(key, f"a number above 0 and up to {AMOUNT_MAX:g}", value)
+            return float(value)
         return None
 
     def count(self, keys: tuple[str, ...]) -> int:

@@ -30,6 +30,8 @@ _KV_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "attn_config.kv
 _FFN = ("intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size", "ffn_config.ffn_hidden_size")
 _CONTEXT = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
 _BIAS = ("attention_bias", "qkv_bias", "use_bias", "enable_bias", "bias")
+_ROPE_THETA = ("rope_theta", "rope_parameters.rope_theta", "rotary_emb_base")
+_QK_NORM = ("use_qk_norm", "qk_layernorm")
 _EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "ffn_config.moe_num_experts")
 _TOP = ("num_experts_per_tok", "experts_per_token", "ffn_config.moe_top_k")
 _MOE_EVERY = ("decoder_sparse_step", "interleave_moe_layer_step")
@@ -91,6 +93,8 @@ def shape_from_hf(config: Mapping[str, object], file: str) -> ModelShape:
         window_layers=layers * family.window_layers[0] // family.window_layers[1],
         native_4bit_experts=family.native_4bit_experts,
         parallel_block=family.parallel,
+        rope_theta=fields.amount(_ROPE_THETA) or 0.0,
+        qk_norm=fields.flag(_QK_NORM, family.qk_norm),
         context=context or 4096,
     )
     return _with_experts(fields, shape)

@@ -56,6 +56,10 @@ class ModelShape(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The released weights have 4-bit experts and 16-bit everything else."""
     parallel_block: bool = False
     """Attention and feed-forward read the same input and are summed once."""
+    rope_theta: float = 0.0
+    """Base of the rotary positions; 0 where it is not known."""
+    qk_norm: bool = False
+    """Queries and keys are normalised before attention."""
     context: int = 4096
 
     @property

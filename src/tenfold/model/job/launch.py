@@ -13,13 +13,15 @@ class LaunchJob(Struct, frozen=True, kw_only=True):
     `script` is the program that torchrun starts, with its arguments. Without it, a launcher
     (sbatch, Kubernetes, Ray) starts the program of `trainer`; given both, `script` is the path of
     the trainer's program and the plan's arguments follow it. Formats that are a trainer
-    themselves ignore `trainer`.
+    themselves ignore `trainer`. `save_steps` is the number of steps between checkpoints; None saves
+    none.
     """
 
     name: str = "train"
     script: tuple[str, ...] = ()
     trainer: Trainer = "example"
     steps: int = 10
+    save_steps: int | None = None
     image: str = ""
     work_dir: str = ""
     env: dict[str, str] = {}

@@ -65,6 +65,14 @@ PLANS = {
     "memory-exceeded": Template(
         f"{{model:word}} does not fit on [{{gpus:#GPU}}: {OF_MEMORY}|{{gpus:#GPU}} or fewer]"
     ),
+    "batch-rounded": Template(
+        "{asked:,} sequences per step do not divide over {gpus:#GPU}: planned with {used:,}, the "
+        "nearest batch that divides well"
+    ),
+    "batch-divides-poorly": Template(
+        "{batch:,} sequences per step divide poorly over {gpus:#GPU}: {better:,} would train "
+        "{faster:.0%} more tokens per second"
+    ),
     "size-not-whole": Template(
         "{sizes:words} GPUs are not in the scaling curve: with {sequences:,} sequences per step "
         "and the given options, no layout uses exactly that many GPUs"

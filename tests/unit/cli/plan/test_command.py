@@ -123,7 +123,8 @@ def test_plan_train_as_json_holds_the_contract(run):
     for key in ("tp", "pp", "dp", "shard", "step_s", "interval_s", "memory_gib", "usd_per_step"):
         assert key in best
     assert best["gpus"] == 64
-    assert list(report["scaling"][0]) == ["gpus", "step_s", "tokens_per_s", "efficiency"]
+    fields = ["gpus", "global_batch", "step_s", "tokens_per_s", "efficiency"]
+    assert list(report["scaling"][0]) == fields
 
 
 def test_plan_train_reads_days_and_dollars(run):

@@ -85,7 +85,8 @@ def test_a_slow_fabric_makes_more_gpus_slower(plan):
 
 def test_returns_diminish_and_the_knee_is_named(plan):
     planned = plan("Llama 3.1 8B", 512, global_batch=1024, seq=8192)
-    points = answer_of(planned).curve.points
+    # Other batches than the requested one are not comparable to the last percent.
+    points = [one for one in answer_of(planned).curve.points if one.plan.global_batch == 1024]
     best = max(range(len(points)), key=lambda place: points[place].efficiency)
     tail = [point.efficiency for point in points[best:]]
     assert tail == sorted(tail, reverse=True)
@@ -220,3 +221,30 @@ def test_a_run_costs_energy_and_less_on_the_spot_market(plan):
     assert floor_kwh < run.kwh < 6 * floor_kwh
     assert run.co2e_kg == pytest.approx(run.kwh * 0.4, rel=0.01)
     assert planned.usd_by_kind["spot"] < planned.usd_by_kind["on-demand"]
+
+
+def test_a_batch_that_does_not_divide_becomes_the_nearest_that_does(plan):
+    planned = plan("Llama 3.1 8B", 6, gpus=24, global_batch=1000, micro_batch=1)
+    best = answer_of(planned).plans[0].plan
+    assert best.gpus == 24
+    assert best.global_batch != 1000
+    assert abs(best.global_batch - 1000) <= 50
+    assert best.global_batch % (best.dp * best.micro_batch) == 0
+    said = next(one for one in answer_of(planned).why if one.code == "batch-rounded")
+    assert (said.fields["asked"], said.fields["used"]) == (1000, best.global_batch)
+
+
+def test_a_batch_far_from_any_that_divides_is_still_a_misfit(plan):
+    planned = plan("Llama 3.1 8B", 8, gpus=64, global_batch=4, tp=1, pp=1, cp=1)
+    assert isinstance(planned.answer, Misfit)
+
+
+def test_sizes_between_the_doublings_are_shown_but_not_recommended_with_another_batch(plan):
+    planned = plan("Llama 3.1 8B", 8, global_batch=512)
+    curve = answer_of(planned).curve
+    by_size = {one.gpus: one.plan.global_batch for one in curve.points}
+    assert {16, 24, 32, 48, 64} <= set(by_size)
+    assert by_size[24] != 512
+    assert by_size[32] == 512
+    assert 24 not in curve.judged
+    assert answer_of(planned).plans[0].plan.global_batch == 512

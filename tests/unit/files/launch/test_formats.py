@@ -154,8 +154,8 @@ def test_a_name_that_would_break_a_file_is_refused(job: LaunchJob, field: str):
 
 
 def test_an_unknown_format_error_lists_the_known_ones():
-    with pytest.raises(InputError, match="unknown launch format `slurm`") as caught:
-        render_format(PLAIN, "slurm", LaunchJob())
+    with pytest.raises(InputError, match="unknown launch format `pbs`") as caught:
+        render_format(PLAIN, "pbs", LaunchJob())
     assert "`sbatch`" in caught.value.hint
     with pytest.raises(InputError):
-        unsupported(PLAIN, "slurm")
+        unsupported(PLAIN, "pbs")

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from tenfold.files.launch.deepspeed import settings
 from tenfold.files.launch.formats import render_format
 from tenfold.files.launch.megatron import arguments, megatron_payload, moe_pattern
+from tenfold.files.launch.torchtitan import tables
 from tenfold.model.facts.shape import Mla, ModelShape
 from tenfold.model.job.launch import LaunchJob
 from tenfold.model.plan import TrainPlan
@@ -143,6 +144,57 @@ def test_llama_for_megatron_splits_its_126_layers_with_embedding_and_loss():
         "--account-for-loss-in-pipeline-split",
     } <= set(given)
     assert "--add-qkv-bias" not in given
+
+
+def test_megatron_gets_the_planned_run_and_says_what_to_replace():
+    job = LaunchJob(steps=47_684, save_steps=187, time_limit_s=36_000)
+    shape = replace(LLAMA, rope_theta=5e5, qk_norm=True)
+    script = render_format(replace(LLAMA_PLAN, shape=shape), "megatron", job)["megatron.sh"]
+    for words in (
+        "--train-iters 47684",
+        "--save-interval 187",
+        "--save checkpoints",
+        "--exit-duration-in-mins 590",
+        "--rotary-base 500000",
+        "--qk-layernorm",
+        "# PLACEHOLDER: --mock-data",
+    ):
+        assert words in script
+    trial = render_format(LLAMA_PLAN, "megatron", LaunchJob())["megatron.sh"]
+    assert "# PLACEHOLDER: 10 steps and no checkpoints" in trial
+    assert "# PLACEHOLDER: --rotary-base is left at the default" in trial
+    assert "--save-interval" not in trial
+
+
+def test_partial_recompute_is_said_in_the_units_of_each_trainer():
+    plan = replace(LLAMA_PLAN, recompute_layers=5, recompute="full")
+    assert megatron(plan)["--recompute-num-layers"] == "5"
+    assert megatron(plan)["--recompute-method"] == "block"
+    # Megatron counts the layers of each virtual stage.
+    interleaved = replace(GPT3_PLAN, recompute="full", recompute_layers=4)
+    assert megatron(interleaved)["--recompute-num-layers"] == "2"
+    small = replace(SMALL_PLAN, recompute="full", recompute_layers=10)
+    files = render_format(small, "deepspeed", LaunchJob())
+    assert json.loads(files["deepspeed.json"])["activation_checkpointing"] == {
+        "partition_activations": False,
+        "number_checkpoints": 10,
+    }
+    assert f"10 of {small.shape.layers} layers" in files["deepspeed.sh"]
+    every = tables(replace(small, shard="zero3"), LaunchJob())["activation_checkpoint"]
+    assert every == {
+        "mode": "selective",
+        "selective_ac_option": str(small.shape.layers // 10),
+    }
+
+
+def test_torchtitan_saves_as_planned_with_the_models_positions():
+    plan = replace(SMALL_PLAN, shard="zero3", shape=replace(SMALL_PLAN.shape, rope_theta=5e5))
+    files = render_format(plan, "torchtitan", LaunchJob(steps=900, save_steps=30))
+    job = tomllib.loads(files["torchtitan.toml"])
+    assert job["checkpoint"] == {"enable": True, "interval": 30}
+    assert job["training"]["steps"] == 900
+    assert "rope_theta=500000.0" in files["tenfold_model.py"]
+    assert "PLACEHOLDER: `dataset`" in files["torchtitan.toml"]
 
 
 def test_deepseek_for_megatron_says_latent_attention_and_experts():

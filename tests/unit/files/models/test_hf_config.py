@@ -6,9 +6,11 @@ from pathlib import Path
 import msgspec
 import pytest
 import tomli
+from msgspec.structs import replace
 
 import tenfold
 from tenfold.files.models.hf_config import read_hf_config, shape_from_hf
+from tenfold.model.errors import InputError
 from tenfold.model.facts.shape import ModelPreset
 
 FACTS = Path(tenfold.__file__).parent / "facts" / "data" / "models.toml"
@@ -49,7 +51,13 @@ def deepseek(model_type: str, sizes: tuple[int, ...], context: int, **more: obje
     return {**llama(model_type, sizes, context), **mla, **more}
 
 
-LLAMA_8B = llama("llama", (32, 4096, 32, 8, 14336, 128256), 8192, tie_word_embeddings=False)
+LLAMA_8B = llama(
+    "llama",
+    (32, 4096, 32, 8, 14336, 128256),
+    8192,
+    tie_word_embeddings=False,
+    rope_theta=500000.0,
+)
 
 CONFIGS: dict[str, Config] = {
     "GPT-2 1.5B": {
@@ -274,7 +282,26 @@ CONFIGS: dict[str, Config] = {
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_a_config_reads_as_the_shape_of_its_model(name: str):
-    assert shape_from_hf(CONFIGS[name], "config.json") == SHAPES[name]
+    read = shape_from_hf(CONFIGS[name], "config.json")
+    norm = read.qk_norm if name.startswith("GLM") else SHAPES[name].qk_norm
+    assert read == replace(SHAPES[name], rope_theta=read.rope_theta, qk_norm=norm)
+
+
+@pytest.mark.parametrize(
+    ("given", "theta"),
+    [({}, 0.0), ({"rope_theta": 500000}, 5e5), ({"rope_parameters": {"rope_theta": 1e6}}, 1e6)],
+)
+def test_the_base_of_rotary_positions_is_read_or_unknown(given: Config, theta: float):
+    config = {key: value for key, value in LLAMA_8B.items() if key != "rope_theta"} | given
+    assert shape_from_hf(config, "config.json").rope_theta == theta
+    with pytest.raises(InputError, match="rope_theta"):
+        shape_from_hf(config | {"rope_theta": "large"}, "config.json")
+
+
+def test_query_and_key_norms_follow_the_type_or_the_key():
+    assert shape_from_hf(CONFIGS["Qwen3 30B-A3B"], "config.json").qk_norm
+    assert not shape_from_hf(LLAMA_8B, "config.json").qk_norm
+    assert shape_from_hf(CONFIGS["GLM-4.5"] | {"use_qk_norm": True}, "config.json").qk_norm
 
 
 def test_a_file_reads_like_its_values(tmp_path: Path):

@@ -157,7 +157,9 @@ def test_an_answer_without_plans_says_why(target: PlanningTarget):
         searched=0,
         plans=(),
         front=(),
-        curve=ScalingCurve(points=(), searched=0, knee=None, slower_from=None, reasons=()),
+        curve=ScalingCurve(
+            points=(), global_batch=0, searched=0, knee=None, slower_from=None, reasons=()
+        ),
         why=(Reason("memory-exceeded", sentence="it does not fit"),),
     )
     assert "It does not fit." in read(train_report(bare, ASK, target))[2]

@@ -207,6 +207,7 @@ def front_figure(front: Sequence[Outcome], chosen: Outcome) -> str:
 
 def _front_hint(one: Outcome) -> str:
     cost = usd(one.run.usd) if one.run else f"{usd(one.usd_per_step)} per step"
+    cost = cost if one.usd_per_step else "no price known"
     span = seconds(one.run.days * SECONDS_PER_DAY if one.run else one.step_s)
     return f"{one.plan.gpus:,} GPUs: {span}, {cost}"
 
