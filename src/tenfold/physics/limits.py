@@ -19,8 +19,10 @@ from tenfold.physics.layout import Layout
 CODES = (
     "host-memory-small",
     "host-memory-for-model",
+    "host-cpus-few",
     "pcie-lanes",
     "nvme-slow",
+    "storage-not-parallel",
     "node-over-rack-power",
     "rack-over-power",
     "site-over-power",
@@ -34,6 +36,7 @@ CODES = (
     "site-unlinked",
 )
 LANES_PER_GPU = 16
+SHARED_ROLES = ("gpu-direct", "hot", "warm")
 CROWDED_GPUS_PER_NODE = 8
 RATES_APART = 0.1
 """NICs and links whose rates differ by less are taken for the same class."""
@@ -45,7 +48,9 @@ def lint(layout: Layout, catalogue: Catalogue) -> list[Finding]:
     ignored = layout.spec.lint.ignore
     rules = (
         _host_memory(layout.spec, catalogue),
+        _host_cpus(layout.spec),
         _host_slots(layout.spec),
+        _file_systems(layout.spec),
         _power(layout),
         _single_points(layout, catalogue),
         _ports(layout.spec, catalogue),
@@ -93,6 +98,38 @@ def _host_memory(spec: FleetSpec, catalogue: Catalogue) -> Iterator[Finding]:
                 "raise `memory_gib_per_node`, or set `host_memory_ratio` in `[lint]` "
                 "if each node loads only its own shard",
                 path,
+            )
+
+
+def _host_cpus(spec: FleetSpec) -> Iterator[Finding]:
+    """CPUs feed the GPUs: NVIDIA-Certified Systems have at least 6 cores for each."""
+    for place, pool in _gpu_pools(spec):
+        each = pool.cpus_per_node / pool.gpus_per_node
+        if pool.gpus_per_node >= 4 and each < spec.lint.cpus_per_gpu:
+            needed = -(-spec.lint.cpus_per_gpu * pool.gpus_per_node // 1)
+            yield _warning(
+                "host-cpus-few",
+                f"pool `{pool.id}` has {each:.3g} CPUs per GPU; loading data and driving "
+                f"{pool.gpus_per_node} GPUs needs {spec.lint.cpus_per_gpu:g}",
+                f"raise `cpus_per_node` to {needed:.0f}, or lower `cpus_per_gpu` in `[lint]`",
+                ("pool", place, "cpus_per_node"),
+            )
+
+
+def _file_systems(spec: FleetSpec) -> Iterator[Finding]:
+    """A petabyte that many nodes read belongs on a parallel file system over many servers."""
+    for place, tier in enumerate(spec.tiers):
+        readers = sum(p.nodes for p in spec.pools if p.site == tier.site and p.gpus_per_node)
+        held_tb = tier.capacity / 1e12
+        large = tier.role in SHARED_ROLES and held_tb >= spec.lint.single_shelf_tb
+        if large and tier.shelves == 1 and readers > 1:
+            yield _warning(
+                "storage-not-parallel",
+                f"tier `{tier.id}` holds {held_tb:,.0f} TB on one shelf, read by {readers:,} GPU "
+                "nodes",
+                "use a parallel file system (Lustre, GPFS) over at least 2 shelves, or raise "
+                "`single_shelf_tb` in `[lint]`",
+                ("tier", place, "shelves"),
             )
 
 

@@ -152,6 +152,8 @@ FLEET_KEYS = {
             "",
         ),
         "host_memory_gib": ("minimum host memory for multi-node training", ""),
+        "cpus_per_gpu": ("minimum CPUs for each GPU of a node with 4 or more", ""),
+        "single_shelf_tb": ("capacity from which a shared tier needs more than one shelf", ""),
         "nvme_gb_per_s_per_drive": ("minimum bandwidth of a local drive", ""),
         "domain_share": ("maximum share of GPUs behind one leaf, PDU or cooling zone", ""),
     },

@@ -8,7 +8,14 @@ from cyclopts import App, Parameter
 from tenfold.cli.arguments import Facts, Json
 from tenfold.cli.errors import Exit
 from tenfold.cli.facts.prices import prices_command
-from tenfold.cli.facts.render import listing, show_fact, show_shape
+from tenfold.cli.facts.render import (
+    SortKey,
+    listing,
+    ranked_accelerators,
+    ranking,
+    show_fact,
+    show_shape,
+)
 from tenfold.cli.fleet.check import as_rows, show_findings
 from tenfold.cli.output import print_json, show, table
 from tenfold.compose.fleet import load_facts
@@ -18,6 +25,7 @@ from tenfold.facts.loader import read_catalogue
 from tenfold.files.models.hf_config import read_hf_config
 from tenfold.model.errors import InputError
 from tenfold.model.facts.fact import Fact
+from tenfold.model.fleet.hardware import Accelerator
 from tenfold.report.figures import count
 
 app = App(
@@ -32,9 +40,21 @@ KindName = Annotated[str | None, Parameter(help=f"Kind of fact: {', '.join(KINDS
 
 
 @app.command(name="list")
-def list_command(*, kind: KindName = None, facts: Facts = None, as_json: Json = False) -> None:
+def list_command(
+    *,
+    kind: KindName = None,
+    sort: Annotated[
+        SortKey | None,
+        Parameter(help="Rank accelerators by this figure, highest first; parts without it last"),
+    ] = None,
+    facts: Facts = None,
+    as_json: Json = False,
+) -> None:
     """List the kinds of data, or all entries of one kind."""
     catalogue = load_facts(facts)
+    if sort is not None:
+        _ranked(list(catalogue.accelerators), kind, sort, as_json)
+        return
     if kind is None:
         rows = [(one, getattr(catalogue, one.table)) for one in KINDS.values()]
         if as_json:
@@ -48,6 +68,21 @@ def list_command(*, kind: KindName = None, facts: Facts = None, as_json: Json = 
         print_json(facts_of_kind)
     else:
         show(listing(facts_of_kind))
+
+
+def _ranked(parts: list[Accelerator], kind: str | None, sort: SortKey, as_json: bool) -> None:
+    if kind is None or KINDS.get(kind.rstrip("s")) is not KINDS["accelerator"]:
+        raise InputError(
+            "cannot-sort",
+            "`--sort` ranks accelerators only",
+            "add `--kind accelerator`",
+            field="--sort",
+        )
+    ranked = ranked_accelerators(parts, sort)
+    if as_json:
+        print_json(ranked)
+    else:
+        show(ranking(ranked))
 
 
 def _kind(name: str) -> str:

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from functools import singledispatch
+from typing import Literal
 
 import msgspec
+from msgspec import Struct
 from rich.console import Group
 from rich.table import Table
 
@@ -42,6 +44,63 @@ def listing(facts: Sequence[Fact]) -> Table:
     """Return one line per fact: name, summary, evidence, date."""
     rows = [[fact.name, _summary(fact), fact.evidence, fact.date] for fact in facts]
     return table("", ["name", "summary", "evidence", "date"], rows)
+
+
+SortKey = Literal["flops-per-watt", "flops", "memory", "memory-bandwidth"]
+
+
+class RankedAccelerator(Struct, frozen=True, kw_only=True):
+    """The figures by which accelerators are ranked; dense, without sparsity."""
+
+    name: str
+    tflops: float
+    tdp_w: float | None
+    tflops_per_w: float | None
+    memory_gib: float
+    memory_tb_per_s: float
+    evidence: str
+
+
+def ranked_accelerators(parts: Sequence[Accelerator], sort: SortKey) -> list[RankedAccelerator]:
+    """Return accelerators by one figure, highest first, and those without it last."""
+    rows = [
+        RankedAccelerator(
+            name=part.name,
+            tflops=part.training_tflops,
+            tdp_w=part.tdp_w,
+            tflops_per_w=part.training_tflops / part.tdp_w if part.tdp_w else None,
+            memory_gib=part.memory_gib,
+            memory_tb_per_s=part.memory_tb_per_s,
+            evidence=part.evidence,
+        )
+        for part in parts
+    ]
+    keys: dict[SortKey, str] = {
+        "flops-per-watt": "tflops_per_w",
+        "flops": "tflops",
+        "memory": "memory_gib",
+        "memory-bandwidth": "memory_tb_per_s",
+    }
+    return sorted(rows, key=lambda row: (-(getattr(row, keys[sort]) or 0.0), row.name))
+
+
+def ranking(rows: Sequence[RankedAccelerator]) -> Table:
+    """Return ranked accelerators as a table; a figure that is not known is `-`."""
+    cells = [
+        [
+            f"{place:,}",
+            row.name,
+            f"{row.tflops_per_w:.2f}" if row.tflops_per_w else "-",
+            f"{row.tflops:,.0f}",
+            f"{row.tdp_w:,.0f}" if row.tdp_w else "-",
+            f"{row.memory_gib:g}",
+            f"{row.memory_tb_per_s:g}",
+            row.evidence,
+        ]
+        for place, row in enumerate(rows, start=1)
+    ]
+    columns = [">", "name", ">TFLOP/s per W", ">TFLOP/s", ">W", ">GiB", ">TB/s", "evidence"]
+    return table("", columns, cells)
 
 
 @singledispatch

@@ -9,6 +9,7 @@ from tenfold.cli.arguments import Json
 from tenfold.cli.errors import Exit
 from tenfold.cli.options import Option, options_from
 from tenfold.cli.output import print_json, print_note
+from tenfold.cli.plan.diff import diff_command
 from tenfold.cli.plan.export import export_plan
 from tenfold.cli.plan.json import train_json, train_page
 from tenfold.cli.plan.render import show_misfit, show_serve, show_train
@@ -27,6 +28,7 @@ from tenfold.files.launch.formats import FORMATS
 from tenfold.model.estimate import TrainRow
 from tenfold.model.reason import Misfit
 from tenfold.report.pages.plan.plan import serve_report
+from tenfold.study.plan.requirements import launch_job
 from tenfold.study.plan.serve import ServeQuestion, plan_serving
 from tenfold.study.plan.train import TrainQuestion, plan_training
 
@@ -36,6 +38,8 @@ app = App(
     help_format="plaintext",
     default_parameter=Parameter(show_default=False),
 )
+
+app.command(diff_command, name="diff")
 
 Html = Annotated[Path | None, Parameter(help="Also write an HTML report to this file")]
 Force = Annotated[bool, Parameter(negative="", help="Overwrite existing files")]
@@ -98,7 +102,8 @@ def train(
         more = [] if moves is None else [sensitivity_section(moves, service=False)]
         _write_page(html, train_page(planned, load_facts(question.facts), more), force)
     if export is not None:
-        export_plan(planned, export, out, image=image, force=force)
+        job = launch_job(planned, image, overlap=not question.no_overlap)
+        export_plan(planned, export, out, job, force=force)
     if as_json:
         more = {} if moves is None else {"sensitivity": moves.drivers}
         print_json({**train_json(planned, watch), **more})

@@ -8,21 +8,19 @@ from tenfold.cli.output import print_note
 from tenfold.files.core.write import write_new_file
 from tenfold.files.launch.formats import render_format, unsupported
 from tenfold.model.errors import InputError
-from tenfold.model.job.launch import Trainer
+from tenfold.model.job.launch import LaunchJob, Trainer
 from tenfold.model.reason import Misfit
-from tenfold.study.plan.requirements import launch_job
 from tenfold.study.plan.train import TrainPlanResult
 
 TRAINERS: tuple[Trainer, ...] = ("example", "megatron", "torchtitan", "deepspeed")
 
 
 def export_plan(
-    planned: TrainPlanResult, name: str, folder: Path, *, image: str = "", force: bool = False
+    planned: TrainPlanResult, name: str, folder: Path, job: LaunchJob, *, force: bool = False
 ) -> None:
     """Write the files of one format into a folder, creating it if needed."""
     assert not isinstance(planned.answer, Misfit), "a misfit has been reported by now"
     plan = planned.answer.plans[0].plan
-    job = launch_job(planned, image)
     # A launcher starts any trainer: use the simplest one that supports this plan.
     jobs = [replace(job, trainer=trainer) for trainer in TRAINERS]
     able = [job for job in jobs if not unsupported(plan, name, job)]

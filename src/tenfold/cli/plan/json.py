@@ -14,6 +14,7 @@ from tenfold.model.reason import Misfit
 from tenfold.report.pages.html import Section
 from tenfold.report.pages.plan.figures import memory_parts
 from tenfold.report.pages.plan.plan import train_report
+from tenfold.study.plan.requirements import requirements
 from tenfold.study.plan.train import TrainPlanResult, best_memory
 
 
@@ -50,6 +51,7 @@ def train_json(planned: TrainPlanResult, watch: Stopwatch) -> dict[str, object]:
             }
             for point in answer.curve.points
         ],
+        "requirements": requirements(answer.plans[0], planned.chosen.target),
         "knee": answer.curve.knee,
         "turns_at": answer.curve.slower_from,
         "usd_by_kind": planned.usd_by_kind,

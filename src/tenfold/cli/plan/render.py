@@ -10,8 +10,10 @@ from tenfold.model.plan import ServiceDemand
 from tenfold.model.reason import Misfit
 from tenfold.report.charts.axes import short
 from tenfold.report.charts.terminal import bars, scaling_chart
+from tenfold.report.figures import count, quantity_bytes, rate_bytes
 from tenfold.report.pages.plan.words import part_name, recompute_text, seconds
 from tenfold.report.reasons.render import duration_text, render
+from tenfold.study.plan.requirements import Requirements, requirements
 from tenfold.study.plan.train import TrainPlanResult
 
 PLANS_SHOWN = 6
@@ -140,7 +142,18 @@ def _show_run(planned: TrainPlanResult, best: Outcome) -> None:
     costs = ", ".join(
         f"${usd:,.{digits}f} {PRICES.get(kind, kind)}" for kind, usd in planned.usd_by_kind.items()
     )
-    show(f"cost of {'the run' if best.run else 'a step'}: {costs or 'no price known'}", "")
+    show(f"cost of {'the run' if best.run else 'a step'}: {costs or 'no price known'}")
+    show(_requirements_text(requirements(best, planned.chosen.target)), "")
+
+
+def _requirements_text(needed: Requirements) -> str:
+    network = f"{needed.network_gbps_per_gpu:,.0f} Gbit/s per GPU, " if needed.nodes > 1 else ""
+    return (
+        f"requires {count(needed.nodes, 'node')}, {network}{needed.power_kw:,.0f} kW, checkpoints "
+        f"of {quantity_bytes(needed.checkpoint_bytes)} written at "
+        f"{rate_bytes(needed.checkpoint_write_bytes_per_s)} (available: "
+        f"{rate_bytes(needed.checkpoint_write_bytes_per_s_available)})"
+    )
 
 
 def show_serve(demand: ServiceDemand, answer: ServeAnswer, notes: Sequence[str] = ()) -> None:

@@ -31,7 +31,7 @@ def deepspeed_payload(plan: TrainPlan, job: LaunchJob, folder: str = "") -> Payl
     return Payload(
         argv=(*script, "--deepspeed", "--deepspeed_config", f"{folder}{SETTINGS}"),
         env=precision_env(plan),
-        files={SETTINGS: json.dumps(settings(plan), indent=2) + "\n"},
+        files={SETTINGS: json.dumps(settings(plan, overlap=job.overlap), indent=2) + "\n"},
         notes=_notes(plan, job),
     )
 
@@ -60,7 +60,7 @@ def _notes(plan: TrainPlan, job: LaunchJob) -> tuple[str, ...]:
     )
 
 
-def settings(plan: TrainPlan) -> dict[str, object]:
+def settings(plan: TrainPlan, *, overlap: bool = True) -> dict[str, object]:
     """Return the settings for the plan."""
     stage = _STAGES[plan.shard]
     chosen: dict[str, object] = {
@@ -70,7 +70,7 @@ def settings(plan: TrainPlan) -> dict[str, object]:
         "steps_per_print": 1,
         "wall_clock_breakdown": False,
         "optimizer": {"type": "AdamW", "params": {"lr": 3e-4, "weight_decay": 0.1}},
-        "zero_optimization": {"stage": stage, **_overlap(stage)},
+        "zero_optimization": {"stage": stage, **_overlap(stage, overlap)},
         "bf16": {"enabled": plan.precision == "bf16"},
         "fp16": {"enabled": plan.precision == "fp16"},
     }
@@ -84,5 +84,5 @@ def settings(plan: TrainPlan) -> dict[str, object]:
     return chosen
 
 
-def _overlap(stage: int) -> dict[str, object]:
-    return {"overlap_comm": True, "contiguous_gradients": True} if stage >= 2 else {}
+def _overlap(stage: int, overlap: bool) -> dict[str, object]:
+    return {"overlap_comm": overlap, "contiguous_gradients": True} if stage >= 2 else {}

@@ -44,16 +44,20 @@ def megatron_payload(plan: TrainPlan, job: LaunchJob, folder: str = "") -> Paylo
     if (plan.tp > 1 or plan.cp > 1) and plan.shard not in _SHARDS:
         env["CUDA_DEVICE_MAX_CONNECTIONS"] = "1"
     script = job.script or ("pretrain_gpt.py",)
-    return Payload(argv=(*script, *arguments(plan), *_run(job)), env=env, notes=_notes(plan, job))
+    return Payload(
+        argv=(*script, *arguments(plan, overlap=job.overlap), *_run(job)),
+        env=env,
+        notes=_notes(plan, job),
+    )
 
 
-def arguments(plan: TrainPlan) -> list[str]:
+def arguments(plan: TrainPlan, *, overlap: bool = True) -> list[str]:
     """Return the arguments for the plan: model, layout, batch and precision."""
     return [
         *_model(plan),
         *_experts(plan.shape),
         *_layout(plan),
-        *_data_parallel(plan),
+        *_data_parallel(plan, overlap),
         *_recompute(plan),
         *_PRECISIONS[plan.precision],
         *_pairs(
@@ -168,10 +172,11 @@ def _layout(plan: TrainPlan) -> list[str]:
     return words + (["--sequence-parallel"] if plan.sequence_parallel and plan.tp > 1 else [])
 
 
-def _data_parallel(plan: TrainPlan) -> list[str]:
+def _data_parallel(plan: TrainPlan, overlap: bool) -> list[str]:
     if plan.shard == "none":
         return []
-    words = ["--use-distributed-optimizer", "--overlap-grad-reduce", "--overlap-param-gather"]
+    words = ["--use-distributed-optimizer"]
+    words += ["--overlap-grad-reduce", "--overlap-param-gather"] if overlap else []
     if plan.shard in _SHARDS:
         words += [
             "--use-megatron-fsdp",

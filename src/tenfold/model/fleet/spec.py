@@ -200,7 +200,9 @@ class LintPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ignore: tuple[Name, ...] = ()
     host_memory_ratio: Annotated[float, Meta(gt=0, le=100)] = 2.0
     host_memory_gib: Annotated[float, Meta(gt=0, le=1_000_000)] = 256.0
+    cpus_per_gpu: Annotated[float, Meta(gt=0, le=1_000)] = 6.0
     nvme_gb_per_s_per_drive: Annotated[float, Meta(gt=0, le=1_000)] = 3.0
+    single_shelf_tb: Annotated[float, Meta(gt=0, le=1_000_000_000)] = 1000.0
     domain_share: Annotated[float, Meta(gt=0, le=1)] = 0.5
 
 

@@ -14,7 +14,7 @@ class LaunchJob(Struct, frozen=True, kw_only=True):
     (sbatch, Kubernetes, Ray) starts the program of `trainer`; given both, `script` is the path of
     the trainer's program and the plan's arguments follow it. Formats that are a trainer
     themselves ignore `trainer`. `save_steps` is the number of steps between checkpoints; None saves
-    none.
+    none. Without `overlap`, trainers do not hide communication behind compute.
     """
 
     name: str = "train"
@@ -22,6 +22,7 @@ class LaunchJob(Struct, frozen=True, kw_only=True):
     trainer: Trainer = "example"
     steps: int = 10
     save_steps: int | None = None
+    overlap: bool = True
     image: str = ""
     work_dir: str = ""
     env: dict[str, str] = {}

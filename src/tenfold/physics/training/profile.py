@@ -29,6 +29,8 @@ class TrainingProfile:
     scatter_gather: Values = 1.0
     nic: Values = 0.8
     grad_bytes: Values = 4.0
+    # Memory traffic per gradient to compress it before it is sent and expand it after.
+    compress_bytes: Values = 0.0
     optimizer_bytes: Values = 45.0
     # Bytes a parameter: gradients that stay allocated, those new in every step, optimizer states,
     # and copies of gradients that the optimizer makes.

@@ -155,6 +155,8 @@ def _data_parallel_s(
     gathered = _scatter_s(at, group, 2.0)
     once = reduced + np.where(shard == 0, reduced, gathered)
     plain = _exposed(once, window * profile.dp_overlap, profile.slowdown)
+    packing = _compression_s(at, group)
+    plain = plain + packing
     # Pipelines keep gathered weights over the step: gathering for each micro-batch never pays.
     alone = np.asarray(plans.pp) == 1
     full, hybrid = (shard == 3) & alone, (shard == 4) & alone
@@ -162,7 +164,7 @@ def _data_parallel_s(
         # Fully sharded weights are gathered for each pass, gradients scattered each micro-batch.
         each = 2.0 * gathered + reduced
         hidden = np.minimum(each * 0.98, slowest * profile.fsdp_overlap)
-        each = _exposed(each, hidden, profile.slowdown)
+        each = _exposed(each, hidden, profile.slowdown) + packing
         plain = np.where(full, each * micro_batches, plain)
     if np.any(hybrid):
         plain = np.where(hybrid, _hybrid_s(at, group, (micro_batches, slowest, window)), plain)
@@ -184,7 +186,15 @@ def _hybrid_s(at: layer.Context, group: "_Groups", timing: tuple[Values, Values,
     share = (group.dense + group.expert) / group.inside * profile.grad_bytes
     across = collectives.all_reduce_s(at.fabric, share, nodes, np.ones_like(nodes))
     across = _exposed(across, window * profile.dp_overlap, profile.slowdown)
+    across = across + _compression_s(at, group)
     return each * micro_batches + np.where(nodes > 1, across, 0.0)
+
+
+def _compression_s(at: layer.Context, group: "_Groups") -> Values:
+    """Return the time to compress gradients: kernels bound by memory, which nothing hides."""
+    shared = np.where(group.ranks > 1, group.dense, 0.0)
+    shared = shared + np.where(group.expert_ranks > 1, group.expert, 0.0)
+    return elementwise.stream_s(shared * at.profile.compress_bytes, at.accelerator)
 
 
 @dataclass(frozen=True, slots=True)

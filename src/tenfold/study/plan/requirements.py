@@ -82,7 +82,7 @@ def requirements(one: Outcome, target: PlanningTarget) -> Requirements:
     )
 
 
-def launch_job(planned: TrainPlanResult, image: str = "") -> LaunchJob:
+def launch_job(planned: TrainPlanResult, image: str = "", *, overlap: bool = True) -> LaunchJob:
     """Return how to launch the best plan: its steps, checkpoints and time limit.
 
     The time limit is the run at the slow end of the interval, failures included.
@@ -90,11 +90,12 @@ def launch_job(planned: TrainPlanResult, image: str = "") -> LaunchJob:
     assert not isinstance(planned.answer, Misfit), "only a plan can be launched"
     best = planned.answer.plans[0]
     if best.run is None:
-        return LaunchJob(image=image)
+        return LaunchJob(image=image, overlap=overlap)
     step_tokens = best.plan.global_batch * best.plan.seq
     slow = planned.estimates[0].interval_s[1] / best.step_s
     return LaunchJob(
         image=image,
+        overlap=overlap,
         steps=ceil(best.run.tokens / step_tokens),
         save_steps=max(1, round(best.checkpoint_interval_s / best.step_s)),
         time_limit_s=ceil(best.run.days * 86_400 * slow),

@@ -1,7 +1,5 @@
 """From a fleet to a planning target: identical accelerators on one fabric."""
 
-from dataclasses import replace
-
 import numpy as np
 from msgspec import Struct
 
@@ -25,6 +23,7 @@ from tenfold.physics.training.names import generation_of
 from tenfold.physics.training.shapes import training_part
 from tenfold.report.figures import count
 from tenfold.study.estimate.fill import calibrated, fill
+from tenfold.study.plan.exchange import AS_IS, Exchange, exchanged
 
 DEFAULT_STACKS = {"cuda": "megatron-core", "xla": "maxtext"}
 DEFAULT_ENGINE = "vllm"
@@ -37,6 +36,8 @@ class ChosenTarget(Struct, frozen=True, kw_only=True):
     """A planning target, and how it was chosen."""
 
     target: PlanningTarget
+    stack_calibration: Calibration
+    """That of the stack as it is, before gradients are compressed or overlap is turned off."""
     pools: tuple[str, ...]
     price_basis: str
     failures: str
@@ -49,7 +50,7 @@ def train_target(
     accelerator: str | None = None,
     stack: str | None = None,
     failures: str | None = None,
-    gradient_bits: int | None = None,
+    exchange: Exchange = AS_IS,
     observed: list[TrainRow] | None = None,
 ) -> ChosenTarget:
     """Return the largest set of identical accelerators of a fleet that share a fabric."""
@@ -65,9 +66,12 @@ def train_target(
     notes.extend(_unused(observed or [], entry.family, part.name, catalogue))
     preset = catalogue.failures.get(failures or DEFAULT_FAILURES)
     calibration = _calibration(catalogue, used, part.name, observed or [])
-    target = _target(fleet, pools, preset, _compressed(calibration, gradient_bits), used or "")
+    target = _target(
+        fleet, pools, preset, exchanged(calibration, exchange or Exchange()), used or ""
+    )
     return ChosenTarget(
         target=target,
+        stack_calibration=calibration,
         pools=tuple(pool.id for pool in pools),
         price_basis=first.price.basis if first.price else "no price known",
         failures=preset.name,
@@ -157,14 +161,6 @@ def _unused(observed: list[TrainRow], family: str, part: str, catalogue: Catalog
         return []
     stacks = ", ".join(dict.fromkeys(one.config.stack or "no stack" for one in other))
     return [f"{count(len(other), 'observed run')} ignored: different stack ({stacks})"]
-
-
-def _compressed(calibration: Calibration, gradient_bits: int | None) -> Calibration:
-    """Return a calibration whose gradients are sent in this many bits."""
-    if gradient_bits is None:
-        return calibration
-    profile = replace(calibration.profile, grad_bytes=gradient_bits / 8)
-    return replace(calibration, profile=profile)
 
 
 def _power(fleet: OpenFleet, pool: Pool) -> Power:

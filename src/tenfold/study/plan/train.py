@@ -11,6 +11,7 @@ from msgspec import Meta, Struct, structs
 from tenfold.compose.fleet import OwnFacts, open_fleet
 from tenfold.decide.layout.outcome import Outcome
 from tenfold.decide.layout.request import PlanningTarget, TrainRequest
+from tenfold.decide.layout.search import search
 from tenfold.decide.layout.train import TrainAnswer, plan_train
 from tenfold.files.models.hf_config import read_hf_config
 from tenfold.model.errors import InputError
@@ -23,6 +24,7 @@ from tenfold.model.reason import Misfit
 from tenfold.physics.training.memory import Memory, memory_of
 from tenfold.study.estimate.fill import fill, runs_of
 from tenfold.study.estimate.train import estimate_train
+from tenfold.study.plan.exchange import Exchange, exchanged
 from tenfold.study.plan.target import ChosenTarget, train_target
 
 DEFAULT_SEQ = 4096
@@ -48,6 +50,18 @@ class TrainQuestion(TrainingJob, frozen=True, kw_only=True):
     gradient_bits: Annotated[
         Literal[8, 16, 32] | None, Meta(description="Bits per gradient sent over the network")
     ] = None
+    compression_bytes: Annotated[
+        float | None,
+        Meta(
+            ge=0,
+            le=1e6,
+            description="Memory traffic to compress a gradient, in bytes (default: 12 for "
+            "--gradient-bits 16, 18 for 8)",
+        ),
+    ] = None
+    no_overlap: Annotated[bool, Meta(description="Do not overlap communication with compute")] = (
+        False
+    )
     facts: OwnFacts = None
 
 
@@ -95,7 +109,11 @@ def plan_training(question: TrainQuestion, observed: Sequence[TrainRow] = ()) ->
         accelerator=question.accelerator,
         stack=question.stack,
         failures=question.failures,
-        gradient_bits=question.gradient_bits,
+        exchange=Exchange(
+            gradient_bits=question.gradient_bits,
+            compress_bytes=question.compression_bytes,
+            overlap=not question.no_overlap,
+        ),
         observed=list(observed),
     )
     request = train_request(question, fleet.catalogue)
@@ -114,7 +132,36 @@ def plan_training(question: TrainQuestion, observed: Sequence[TrainRow] = ()) ->
         answer=answer,
         estimates=estimates,
         usd_by_kind=_usd_by_kind(answer, chosen.target, fleet.catalogue),
-        notes=(*chosen.notes, *_train_notes(answer, chosen.target)),
+        notes=(
+            *chosen.notes,
+            *_train_notes(answer, chosen.target),
+            *_compression_note(question, answer, chosen, request),
+        ),
+    )
+
+
+def _compression_note(
+    question: TrainQuestion,
+    answer: TrainAnswer | Misfit,
+    chosen: ChosenTarget,
+    request: TrainRequest,
+) -> tuple[str, ...]:
+    """Return whether compressed gradients pay, against the same GPUs and batch without them."""
+    if isinstance(answer, Misfit) or question.gradient_bits is None:
+        return ()
+    best = answer.plans[0]
+    own = exchanged(chosen.stack_calibration, Exchange(overlap=not question.no_overlap))
+    plain = search(
+        structs.replace(request, global_batch=best.plan.global_batch),
+        structs.replace(chosen.target, calibration=own),
+        best.plan.gpus,
+    )
+    before_s = float(plain.step_s[0])
+    saved = 1 - best.step_s / before_s
+    verdict = "pay" if saved > 0 else "do not pay"
+    return (
+        f"{question.gradient_bits}-bit gradients {verdict}: a step takes {best.step_s:.3g} s "
+        f"instead of {before_s:.3g} s ({-saved:+.1%})",
     )
 
 

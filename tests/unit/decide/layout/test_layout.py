@@ -214,6 +214,26 @@ def test_fewer_bits_of_gradients_pay_where_the_fabric_is_slow(plan):
     assert gain_slow > 4 * gain_fast
 
 
+def test_compression_costs_time_so_that_it_pays_only_below_some_bandwidth(plan):
+    """R28: a sweep over bandwidth crosses from paying to not paying."""
+    ask = {"gpus": 64, "tp": 1, "pp": 1, "shard": "zero1", "global_batch": 2048}
+
+    def gain(gbps: int, **more: object) -> float:
+        fleet = f"nics_per_node = 8\nnic_gbps = {gbps}\n"
+        plain, packed = (
+            answer_of(plan("Llama 2 7B", 8, fleet=fleet, gradient_bits=bits, **ask, **more))
+            for bits in (32, 8)
+        )
+        return plain.plans[0].step_s - packed.plans[0].step_s
+
+    sweep = [gain(gbps) for gbps in (5, 50, 400)]
+    assert sweep == sorted(sweep, reverse=True)
+    assert sweep[0] > 0 > sweep[-1]
+    # Without overlap nothing hides the traffic, so compression pays for longer.
+    assert gain(400, no_overlap=True) > gain(400)
+    assert gain(400, compression_bytes=0.0) >= 0
+
+
 def test_a_run_costs_energy_and_less_on_the_spot_market(plan):
     planned = plan("Llama 3.1 8B", 8, gpus=64, tokens=1e11)
     run = answer_of(planned).plans[0].run
