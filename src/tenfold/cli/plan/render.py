@@ -117,8 +117,8 @@ def _train_row(place: int, one: Outcome, planned: TrainPlanResult) -> list[str]:
     ]
 
 
-def _other_batch(used: int, asked: int) -> str:
-    return "" if used == asked else f" (batch {used:,})"
+def _other_batch(used: int, requested: int) -> str:
+    return "" if used == requested else f" (batch {used:,})"
 
 
 def _degrees(tp: int, pp: int, dp: int, cp: int) -> str:

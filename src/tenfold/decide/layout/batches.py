@@ -7,7 +7,9 @@ from tenfold.decide.layout.search import Timed, search
 from tenfold.decide.layout.space import data_parallel_degrees
 
 CLOSE = 0.05
-"""Batches this close train alike, and speeds this close are as good; an assumption."""
+"""Speeds and batches this close are as good as each other; an assumption."""
+NEAR = 0.125
+"""A batch may change by this much to divide over more ranks; an assumption."""
 FAR = 2.0
 """A batch this many times larger or smaller is another run; an assumption."""
 TRIES = 3
@@ -40,7 +42,7 @@ def better_batch(timed: Timed) -> Timed | None:
     request, target = timed.request, timed.target
     near = [
         batch
-        for batch in near_batches(request, target, timed.gpus)
+        for batch in near_batches(request, target, timed.gpus, within=CLOSE)
         if abs(batch / request.global_batch - 1) <= CLOSE
     ]
     others = [search(replace(request, global_batch=one), target, timed.gpus) for one in near]
@@ -49,8 +51,10 @@ def better_batch(timed: Timed) -> Timed | None:
     return best if best and tokens_per_s(best) > (1 + CLOSE) * tokens_per_s(timed) else None
 
 
-def near_batches(request: TrainRequest, target: PlanningTarget, gpus: int) -> list[int]:
-    """Return batches to try: close ones that divide over most ranks, and always the nearest."""
+def near_batches(
+    request: TrainRequest, target: PlanningTarget, gpus: int, *, within: float = NEAR
+) -> list[int]:
+    """Return batches to try: near ones that divide over most ranks, and always the nearest."""
     wanted = request.global_batch
     micro = request.job.micro_batch or 1
     near: dict[int, None] = {}
@@ -59,7 +63,7 @@ def near_batches(request: TrainRequest, target: PlanningTarget, gpus: int) -> li
         for count in (wanted // unit, wanted // unit + 1):
             if count and count * unit != wanted:
                 near.setdefault(count * unit)
-    close = [batch for batch in near if abs(batch / wanted - 1) <= CLOSE]
+    close = [batch for batch in near if abs(batch / wanted - 1) <= within]
     allowed = [batch for batch in near if wanted / FAR <= batch <= wanted * FAR]
     nearest = sorted(allowed, key=lambda batch: abs(batch - wanted))[:1]
     return list(dict.fromkeys([*close[:TRIES], *nearest]))

@@ -248,7 +248,7 @@ def test_a_batch_that_does_not_divide_becomes_the_nearest_that_does(plan):
     best = answer_of(planned).plans[0].plan
     assert best.gpus == 24
     assert best.global_batch != 1000
-    assert abs(best.global_batch - 1000) <= 50
+    assert abs(best.global_batch - 1000) <= 125
     assert best.global_batch % (best.dp * best.micro_batch) == 0
     said = next(one for one in answer_of(planned).why if one.code == "batch-rounded")
     assert (said.fields["asked"], said.fields["used"]) == (1000, best.global_batch)
