@@ -22,6 +22,7 @@ from tenfold.model.growth.growth import (
     Controller,
     Dataset,
     Facility,
+    Grown,
     GrowSpec,
     GrowTable,
     GrowthLimits,
@@ -51,6 +52,7 @@ SINGLE: dict[str, type[Struct]] = {
     "facility": Facility,
     "prices": Prices,
     "pace": PaceTable,
+    "grown": Grown,
 }
 MANY: dict[str, type[Struct]] = {
     "controller": Controller,
@@ -140,6 +142,7 @@ def _spec(tables: _Tables, lists: _Lists) -> GrowSpec:
         pace=None
         if pace is None
         else Pace(today=pace.today.isoformat(), doubles_in_months=pace.doubles_in_months),
+        grown=tables.one("grown", Grown),
     )
 
 

@@ -15,6 +15,8 @@ GROW_TABLES = {
     "shows the latest order date.",
     "pace": "How fast demand grows, and the date from which it grows. The system clock is not "
     "used, so the same file always gives the same result.",
+    "grown": "The fleet that a planned fleet was grown from; `tenfold grow --apply` writes it. The "
+    "job history, failures and switches are those of the fleet before.",
 }
 
 GROW_KEYS = {
@@ -133,6 +135,19 @@ GROW_KEYS = {
     "pace": {
         "today": ("date from which demand grows", ""),
         "doubles_in_months": ("number of months in which demand doubles", ""),
+    },
+    "grown": {
+        "fleet": ("fleet file before, relative to this file", ""),
+        "policy": ("policy from now on", "the one that the jobs ran under"),
+        "sched_max_job_start": ("`sched_max_job_start` from now on", "that of the slurm.conf"),
+        "quota_gpus": ("quota of each team in GPUs, under the policy `governed`", "as before"),
+        "free_borrowing": ("whether teams borrow and lend without a limit", "as before"),
+        "async_checkpoints": ("whether checkpoints are written asynchronously", "false"),
+        "capacity": (
+            "multiples of capacities that no other key states, by layer and resource, such as "
+            '`{ "switch-ports:fabric net" = 32 }`',
+            "none",
+        ),
     },
 }
 

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from cyclopts import App, Parameter, validators
 
@@ -13,11 +13,12 @@ from tenfold.cli.grow.page import grow_page
 from tenfold.cli.grow.progress import counting, noting
 from tenfold.cli.grow.render import show_grow
 from tenfold.cli.output import print_json, print_note
-from tenfold.files.core.write import open_new_file
+from tenfold.files.core.write import open_new_file, write_new_file
 from tenfold.model.errors import InputError
 from tenfold.model.growth.growth import Axis
-from tenfold.study.grow.analyse import analyse
+from tenfold.study.grow.analyse import Analysis, analyse_growth
 from tenfold.study.grow.answer import GrowAnswer
+from tenfold.study.grow.fixes.apply import grow_path, grown_files
 from tenfold.study.grow.inputs import MIX_LOAD, GrowFiles, GrowInputs, grow_inputs
 from tenfold.study.grow.question import GrowQuestion, check_question
 
@@ -86,6 +87,20 @@ Seeds = Annotated[
 Seed = Annotated[
     int, Parameter(help="First random seed; the same seed gives the same result (default: 0)")
 ]
+Apply = Annotated[
+    int | None,
+    Parameter(
+        help="Write the fleet with this many of the fixes applied; needs --out",
+        validator=validators.Number(gte=1),
+    ),
+]
+Out = Annotated[
+    Path | None,
+    Parameter(
+        name=("--out", "-o"),
+        help="Fleet file to write with --apply; its grow file is written next to it",
+    ),
+]
 Html = Annotated[Path | None, Parameter(help="Also write an HTML report to this file")]
 
 
@@ -110,6 +125,8 @@ def grow_command(
     seed: Seed = 0,
     seeds: Seeds = 5,
     facts: Facts = None,
+    apply: Apply = None,
+    out: Out = None,
     html: Html = None,
     force: Force = False,
     as_json: Json = False,
@@ -153,30 +170,78 @@ def grow_command(
         facts=facts,
         seed=seed,
     )
-    _answer(check_question(question), grow_inputs(files), html, force, as_json)
+    if (apply is None) is not (out is None):
+        raise InputError(
+            "needs-apply-and-out",
+            "`--apply` and `--out` are only used together",
+            "write `--apply 1 --out grown.toml`",
+            field="--out" if apply is None else "--apply",
+        )
+    inputs, written = grow_inputs(files), None
+    if apply is not None and out is not None:
+        written = Written(files, apply, out, force)
+    _answer(check_question(question), inputs, html, force, as_json, written)
+
+
+class Written(NamedTuple):
+    """What to write with `--apply`: how many fixes, and where."""
+
+    files: GrowFiles
+    fixes: int
+    out: Path
+    force: bool
 
 
 def _answer(
-    question: GrowQuestion, inputs: GrowInputs, html: Path | None, force: bool, as_json: bool
+    question: GrowQuestion,
+    inputs: GrowInputs,
+    html: Path | None,
+    force: bool,
+    as_json: bool,
+    written: Written | None,
 ) -> None:
     if html is None:
-        _show(_analysed(inputs, question), question, as_json)
-        return
-    # Open the file first: an analysis may take a minute and must not be lost to a bad path.
-    with open_new_file(html, force=force) as page:
-        answer = _analysed(inputs, question)
-        page.write(grow_page(answer, question).encode())
-    print_note(f"report written to {html}")
-    _show(answer, question, as_json)
+        found = _analysed(inputs, question)
+    else:
+        # Open the file first: an analysis may take a minute and must not be lost to a bad path.
+        with open_new_file(html, force=force) as page:
+            found = _analysed(inputs, question)
+            page.write(grow_page(found.answer, question).encode())
+        print_note(f"report written to {html}")
+    if written is not None:
+        _write(found, written)
+    _show(found.answer, question, as_json)
 
 
-def _analysed(inputs: GrowInputs, question: GrowQuestion) -> GrowAnswer:
+def _write(found: Analysis, written: Written) -> None:
+    """Write the fleet with some of the fixes, and what to run to see that it is as predicted."""
+    fixes = sum(row.relief is not None for row in found.answer.rows)
+    if written.fixes > fixes:
+        raise InputError(
+            "no-such-fix",
+            f"`--apply {written.fixes}`: there are only {fixes} to apply",
+            f"use `--apply {fixes}` or less" if fixes else "see why with `tenfold grow`",
+            field="--apply",
+        )
+    state, out = found.states[written.fixes], written.out
+    files = grown_files(state, written.files.fleet, written.files.grow, out)
+    write_new_file(out, files.fleet, force=written.force)
+    write_new_file(grow_path(out), files.grow, force=written.force)
+    reached = found.answer.rows[written.fixes - 1].k_after
+    upto = "every factor requested" if reached is None else f"{reached:.2f}x"
+    print_note(f"{out} and {grow_path(out)} written: OK up to {upto}")
+    print_note(
+        f"read them back with `tenfold grow {out} --grow {grow_path(out)}` and the same options"
+    )
+
+
+def _analysed(inputs: GrowInputs, question: GrowQuestion) -> Analysis:
     if not inputs.jobs:
-        return analyse(inputs, question)
+        return analyse_growth(inputs, question)
     if not sys.stderr.isatty():
-        return analyse(inputs, question, noting("simulation runs"))
+        return analyse_growth(inputs, question, noting("simulation runs"))
     with counting("simulation runs") as done:
-        return analyse(inputs, question, done)
+        return analyse_growth(inputs, question, done)
 
 
 def _show(answer: GrowAnswer, question: GrowQuestion, as_json: bool) -> None:

@@ -44,7 +44,7 @@ def read_fleet(
     other = _other_file(document.values)
     if other is not None:
         return _reading(document, None, [other])
-    rows = _read_tables(document.values, findings)
+    rows = read_tables(document.values, findings)
     check_references(rows, document.values, catalogue, findings, unknown_accelerators)
     spec = None if findings else build(rows, _name_of(path), catalogue, findings)
     return _reading(document, None if findings else spec, findings)
@@ -96,7 +96,8 @@ def load_fleet(
     return reading.spec
 
 
-def _read_tables(values: Table, findings: list[Finding]) -> FleetRows:
+def read_tables(values: Table, findings: list[Finding]) -> FleetRows:
+    """Return the valid tables of a fleet file, and add a finding for each error."""
     tables: dict[str, object] = {}
     for key, value in values.items():
         if key == "name":

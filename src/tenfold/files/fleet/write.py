@@ -29,9 +29,9 @@ def render_fleet_toml(rows: FleetRows, comments: Sequence[str] = ()) -> str:
     for table in TABLES:
         listed = cast(Mapping[int, Row], getattr(rows, table))
         for row in listed.values():
-            parts.extend(("", f"[[{table}]]", *_pairs(row)))
+            parts.extend(("", f"[[{table}]]", *pairs_of(row)))
     for table in ("expects", "lint"):
-        pairs = list(_pairs(cast(Struct, getattr(rows, table))))
+        pairs = list(pairs_of(cast(Struct, getattr(rows, table))))
         if pairs:
             parts.extend(("", f"[{table}]", *pairs))
     return "\n".join(parts).lstrip("\n") + "\n"
@@ -42,7 +42,8 @@ def _one_line(comment: str) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in comment)
 
 
-def _pairs(row: Struct) -> Iterable[str]:
+def pairs_of(row: Struct) -> Iterable[str]:
+    """Return `key = value` for each field of a table that differs from its default."""
     for field in fields(row):
         value: object = getattr(row, field.name)
         if value != _default(field):
@@ -57,7 +58,7 @@ def _default(field: FieldInfo) -> object:
 
 def _value(value: object) -> str:
     if isinstance(value, Row):
-        return f"{{ {', '.join(_pairs(value))} }}"
+        return f"{{ {', '.join(pairs_of(value))} }}"
     if isinstance(value, dict):
         pairs = cast(dict[str, object], value).items()
         return f"{{ {', '.join(f'{_key(key)} = {_value(item)}' for key, item in pairs)} }}"

@@ -210,6 +210,26 @@ class Pace(GrowTable, frozen=True, kw_only=True):
     doubles_in_months: Months
 
 
+class Grown(GrowTable, frozen=True, kw_only=True):
+    """What a planned fleet was grown from; `grow --apply` writes it.
+
+    The job history, failures and switches are those of the fleet before.
+    """
+
+    fleet: Name
+    """The fleet file before, relative to the grow file."""
+    policy: str = ""
+    """The policy from now on; empty: the one that the jobs ran under."""
+    sched_max_job_start: Many | None = None
+    quota_gpus: dict[str, Annotated[float, Meta(ge=0, le=1e9)]] = {}
+    """Quotas of teams under the policy `governed`."""
+    free_borrowing: bool = False
+    """Whether teams borrow and lend without a limit."""
+    async_checkpoints: bool = False
+    capacity: dict[str, Annotated[float, Meta(gt=0, le=1e9)]] = {}
+    """Multiples of capacities that no other key states, by layer and resource."""
+
+
 class GrowSpec(Struct, frozen=True, kw_only=True):
     """Everything the grow file states."""
 
@@ -223,3 +243,4 @@ class GrowSpec(Struct, frozen=True, kw_only=True):
     lead_times: tuple[LeadTime, ...] = ()
     prices: Prices = Prices()
     pace: Pace | None = None
+    grown: Grown | None = None

@@ -36,7 +36,7 @@ from tenfold.study.grow.recorded import RecordedWaits, recorded_waits
 from tenfold.study.grow.registry import LAYERS
 from tenfold.study.grow.relief import Relief
 from tenfold.study.grow.search import Evaluated, evaluate, find_bottleneck, rank
-from tenfold.study.grow.state import State, state_of
+from tenfold.study.grow.state import State, planned_state
 
 DAYS_PER_MONTH = 365.25 / 12
 DAYS_PER_WEEK = 7
@@ -108,7 +108,7 @@ def analyse_growth(
     inputs = covered(inputs)
     recorded = recorded_waits(inputs) if inputs.jobs else None
     today, constraint_set = (
-        state_of(inputs, question.failures),
+        planned_state(inputs, question.failures),
         ConstraintSet(inputs, question, done, layers),
     )
     start, over = _over_today(today, constraint_set)

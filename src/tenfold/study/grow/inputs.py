@@ -17,16 +17,20 @@ from tenfold.files.measured.rows import read_measured
 from tenfold.model.errors import InputError
 from tenfold.model.facts.catalogue import Catalogue
 from tenfold.model.facts.failure_law import NO_FAILURES
-from tenfold.model.growth.growth import GrowSpec
+from tenfold.model.fleet.spec import FleetSpec
+from tenfold.model.growth.growth import Grown, GrowSpec
 from tenfold.model.growth.measured import UsagePoint
 from tenfold.model.ids import JobId
-from tenfold.model.job.job import Job, JobStatus
+from tenfold.model.job.job import WHOLE, Job, JobStatus
 from tenfold.model.job.traffic import WorkProfile
 from tenfold.model.policy.policy import Policy
+from tenfold.model.policy.team_quotas import with_free_borrowing, with_quotas
 from tenfold.model.units import Millis
 from tenfold.physics.layout import lay_out
 from tenfold.study.sim.workload import WorkloadRequest, generate_workload
 
+ASYNC_SAVES = "async-saves"
+"""Code of the relief that makes checkpoints asynchronous."""
 MIX_DAYS = 14.0
 MIX_LOAD = 0.6
 """Share of the fleet that a workload mix fills today; an assumption."""
@@ -50,6 +54,15 @@ class GrowFiles(Struct, frozen=True, kw_only=True):
     seed: int = 0
 
 
+class PlannedFleet(Struct, frozen=True, kw_only=True):
+    """A fleet that was grown from today's, and how it is run."""
+
+    spec: FleetSpec
+    policy: Policy
+    reliefs: tuple[str, ...] = ()
+    capacity: Mapping[str, float] = {}
+
+
 class GrowInputs(Struct, frozen=True, kw_only=True):
     """Everything a growth analysis reads, as values."""
 
@@ -66,6 +79,8 @@ class GrowInputs(Struct, frozen=True, kw_only=True):
     measured: Sequence[UsagePoint] = ()
     profiles: Mapping[str, WorkProfile] = {}
     notes: Sequence[str] = ()
+    planned: PlannedFleet | None = None
+    """The fleet to analyse, if it is not today's but was grown from it."""
 
 
 def grow_inputs(files: GrowFiles) -> GrowInputs:
@@ -78,7 +93,8 @@ def grow_inputs(files: GrowFiles) -> GrowInputs:
         )
     measured = () if files.measured is None else read_measured(files.measured)
     catalogue = load_facts(files.facts)
-    found = _work(files, catalogue)
+    grown = _grown_from(files, catalogue)
+    found = _work(files if grown is None else replace(files, fleet=grown[0]), catalogue)
     fleet = found.fleet
     inputs = replace(
         found,
@@ -88,12 +104,44 @@ def grow_inputs(files: GrowFiles) -> GrowInputs:
     )
     if files.grow is not None:
         inputs = replace(inputs, grow=read_grow(files.grow, catalogue, fleet.spec))
+    if grown is not None:
+        inputs = replace(inputs, planned=planned_fleet(inputs, grown[1], grown[2]))
     if files.timed is None:
         return inputs
     # Timed runs are rare, and the code that reads them is slow to import.
     from tenfold.study.grow.observed import read_observed  # noqa: PLC0415
 
     return read_observed(inputs, files.timed)
+
+
+def _grown_from(files: GrowFiles, catalogue: Catalogue) -> tuple[Path, FleetSpec, Grown] | None:
+    """Return the fleet file before, and the planned fleet; None if it is today's."""
+    if files.grow is None:
+        return None
+    spec = load_fleet(files.fleet, catalogue, unknown_accelerators=True)
+    grown = read_grow(files.grow, catalogue, spec).grown
+    return None if grown is None else (files.grow.parent / grown.fleet, spec, grown)
+
+
+def planned_fleet(inputs: GrowInputs, spec: FleetSpec, grown: Grown) -> PlannedFleet:
+    """Return a planned fleet, and the policy that it is run with."""
+    policy = inputs.policy
+    if grown.policy and grown.policy != policy.name:
+        policy = replace(policy, name=grown.policy, slurm=None)
+    if grown.sched_max_job_start is not None and policy.slurm is not None:
+        slurm = replace(policy.slurm, jobs_started_max=grown.sched_max_job_start)
+        policy = replace(policy, slurm=slurm)
+    if grown.quota_gpus:
+        milli = {team: round(gpus * WHOLE) for team, gpus in grown.quota_gpus.items()}
+        policy = with_quotas(policy, milli, {str(one.id): one.weight for one in spec.teams})
+    if grown.free_borrowing:
+        policy = with_free_borrowing(policy)
+    return PlannedFleet(
+        spec=spec,
+        policy=policy,
+        reliefs=(ASYNC_SAVES,) if grown.async_checkpoints else (),
+        capacity=grown.capacity,
+    )
 
 
 def _work(files: GrowFiles, catalogue: Catalogue) -> GrowInputs:

@@ -109,6 +109,20 @@ def state_of(inputs: GrowInputs, failures: str | None = None) -> State:
     )
 
 
+def planned_state(inputs: GrowInputs, failures: str | None = None) -> State:
+    """Return the state to analyse: today's, or the planned fleet that was grown from it."""
+    today, plan = state_of(inputs, failures), inputs.planned
+    if plan is None:
+        return today
+    return replace(
+        today,
+        spec=plan.spec,
+        policy=plan.policy,
+        reliefs=plan.reliefs,
+        scaled=tuple((ConstraintKey(key), times) for key, times in plan.capacity.items()),
+    )
+
+
 def scale_capacity(state: State, key: ConstraintKey, factor: float) -> State:
     """Return the state with one capacity multiplied."""
     return replace(state, scaled=(*state.scaled, (key, factor)))

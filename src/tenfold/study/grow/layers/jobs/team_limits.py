@@ -3,19 +3,15 @@
 A limit on what a team may borrow, or on what others lend, keeps GPUs idle while its jobs wait.
 """
 
-from collections.abc import Mapping
-
 from msgspec.structs import replace
 
-from tenfold.model.ids import TeamId
 from tenfold.model.job.job import WHOLE
-from tenfold.model.policy.governance import ANY, GovernanceRules, TeamRules
-from tenfold.model.policy.policy import Policy
+from tenfold.model.policy.governance import GovernanceRules
+from tenfold.model.policy.team_quotas import GOVERNED, with_free_borrowing, with_quotas
 from tenfold.report.figures import count
 from tenfold.study.grow.relief import Relief, with_relief
 from tenfold.study.grow.state import State
 
-GOVERNED = "governed"
 QUOTA, BORROWING = "quota", "borrowing"
 """Codes of the reliefs."""
 NAMED_MOST = 3
@@ -43,13 +39,6 @@ def _free_borrowing(govern: GovernanceRules) -> list[Relief]:
     return [Relief(BORROWING, said, 0.0, 0.0, apply)]
 
 
-def with_free_borrowing(policy: Policy) -> Policy:
-    """Return a governed policy whose teams borrow and lend without a limit."""
-    govern = policy.govern or GovernanceRules()
-    teams = tuple(replace(team, borrow={}, lend={}) for team in govern.teams)
-    return replace(policy, govern=replace(govern, teams=teams))
-
-
 def _named(teams: list[str]) -> str:
     if len(teams) > NAMED_MOST:
         return count(len(teams), "team")
@@ -71,25 +60,6 @@ def quota_by_weight(state: State) -> list[Relief]:
     if not governed:
         text = f"switch the policy from `{state.policy.name}` to `{GOVERNED}`, and {text}"
     return [Relief(QUOTA, text, 0.0, 0.0, apply, scheduler=not governed)]
-
-
-def with_quotas(policy: Policy, milli: Mapping[str, int], weights: Mapping[str, float]) -> Policy:
-    """Return a governed policy in which teams have quotas in milli-GPUs, and borrow freely."""
-    govern = policy.govern or GovernanceRules()
-    old = {str(team.id): team for team in govern.teams}
-    teams = tuple(
-        replace(
-            old.get(team, TeamRules(id=TeamId(team))),
-            parent=None,
-            weight=weights.get(team, 1.0),
-            quota={ANY: quota},
-            borrow={},
-            lend={},
-            hours=(),
-        )
-        for team, quota in milli.items()
-    )
-    return replace(policy, name=GOVERNED, slurm=None, govern=replace(govern, teams=teams))
 
 
 def _weights(state: State) -> dict[str, float]:

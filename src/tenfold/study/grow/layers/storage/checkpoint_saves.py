@@ -15,14 +15,13 @@ from tenfold.physics.operations.goodput import (
     mttf_s,
 )
 from tenfold.study.ceiling.design import Design
+from tenfold.study.grow.inputs import ASYNC_SAVES
 from tenfold.study.grow.layer import ComputedLayer, Constraint
 from tenfold.study.grow.layers.storage.shelves import more_shelves
 from tenfold.study.grow.layers.storage.tier_load import tier_evidence
 from tenfold.study.grow.relief import Relief, with_relief
 from tenfold.study.grow.state import State
 
-ASYNC_SAVES = "async-saves"
-"""Code of the relief that makes checkpoints asynchronous."""
 BLOCKING_SHARE_ASYNC = 0.1
 """Share of an asynchronous checkpoint that still blocks training; an assumption."""
 
