@@ -68,15 +68,20 @@ def run_curve(runs: Runs, state: State, read: Read, most: float, seeds: Sequence
     found = _bracket(at, index_above(most))
     if found is None:
         return _curve({place: [one] for place, one in sampled.items()}, [], first)
-    near = [found - 1, found, found + 1, found + 2]
-    samples = [(place, seed) for seed in seeds for place in near]
-    by_sample = dict(zip(samples, map(read, runs.at(state, samples)), strict=True))
-    by_place = {place: [one] for place, one in sampled.items()}
-    by_place |= {place: [by_sample[place, seed] for seed in seeds] for place in near}
+
+    def of_seeds(places: Sequence[int]) -> dict[int, list[float]]:
+        samples = [(place, seed) for place in places for seed in seeds]
+        reads = [read(figures) for figures in runs.at(state, samples)]
+        count = len(seeds)
+        return {place: reads[at * count : (at + 1) * count] for at, place in enumerate(places)}
+
+    near = around_limit(of_seeds, found, index_above(most))
+    places = sorted(near)
     crossings = [
-        _crossing(near, pooled([by_sample[place, seed] for place in near])) for seed in seeds
+        _crossing(places, pooled([near[place][at] for place in places])) for at in range(len(seeds))
     ]
-    return replace(_curve(by_place, crossings, first), near=tuple(samples))
+    curve = _curve({place: [one] for place, one in sampled.items()} | near, crossings, first)
+    return replace(curve, near=tuple((place, seed) for seed in seeds for place in places))
 
 
 def pooled(values: Sequence[float]) -> list[float]:
@@ -109,6 +114,24 @@ def _bracket(at: Callable[[int], float], top: int) -> int | None:
         else:
             low = middle
     return low
+
+
+def around_limit(
+    of_seeds: Callable[[Sequence[int]], dict[int, list[float]]], found: int, top: int
+) -> dict[int, list[float]]:
+    """Return all seeds at grid points on both sides of the limit.
+
+    The first seed found the limit; half of the seeds may pass it further on, or before.
+    """
+    near = of_seeds([found - 1, found, found + 1, found + 2])
+    low, high = found - 1, found + 2
+    while high < top and median(near[high]) <= 1:
+        high += 1
+        near |= of_seeds([high])
+    while low > LOWEST and median(near[low]) > 1:
+        low -= 1
+        near |= of_seeds([low])
+    return near
 
 
 def _curve(by_place: dict[int, list[float]], crossings: Sequence[float], seed: int) -> RunCurve:

@@ -1,7 +1,9 @@
 """Laws of runs, against fleets whose breaking factor is known in closed form."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 
 import pytest
 from hypothesis import given
@@ -17,7 +19,7 @@ from tenfold.model.policy.policy import Policy
 from tenfold.study.grow.constraint_set import simulated_constraints
 from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.layer import Constraint, break_of, relax
-from tenfold.study.grow.runs.curve import pooled, run_curve
+from tenfold.study.grow.runs.curve import around_limit, pooled, run_curve
 from tenfold.study.grow.runs.runs import Runs
 from tenfold.study.grow.state import State, state_of
 from tenfold.testing.builders import job
@@ -132,6 +134,20 @@ def test_pooled_values_never_fall_and_keep_their_mean(values: list[float]):
     assert len(found) == len(values)
     assert all(one <= two + 1e-9 for one, two in pairwise(found))
     assert sum(found) == pytest.approx(sum(values), abs=1e-6)
+
+
+@pytest.mark.parametrize("crossing", [(16, 24, 26), (16, 7, 5), (16, 16, 17)])
+def test_all_seeds_are_run_until_most_of_them_pass_the_limit(crossing: tuple[int, ...]):
+    def of_seeds(places: Sequence[int]) -> dict[int, list[float]]:
+        return {place: [place / (one - 0.5) for one in crossing] for place in places}
+
+    # The first seed passes it after 15, the second one where half of the seeds do.
+    near = around_limit(of_seeds, 15, 64)
+    middle = sorted(crossing)[1]
+    assert median(near[middle - 1]) <= 1 < median(near[middle])
+    assert sorted(near) == list(range(min(near), max(near) + 1))
+    # It is not followed past the largest factor asked for.
+    assert max(around_limit(of_seeds, 15, 16)) == 17
 
 
 def test_a_curve_passes_its_limit_where_its_runs_do(inputs: GrowInputs):
