@@ -13,6 +13,7 @@ from tenfold.sim.faults.generate import generate_faults
 from tenfold.sim.faults.replay import replay_faults
 
 FailureSource = FailureLaw | FaultTrace
+START_MS = Millis(0)
 _TRACE_SUFFIXES = (".json", ".csv")
 
 
@@ -30,9 +31,16 @@ def failure_source(named: str, catalogue: Catalogue) -> FailureSource:
 
 
 def faults_of(
-    source: FailureSource, nodes: Sequence[Node], horizon_ms: Millis, seed: int
+    source: FailureSource,
+    nodes: Sequence[Node],
+    horizon_ms: Millis,
+    seed: int,
+    lasting_after_ms: Millis = START_MS,
 ) -> tuple[Iterator[Fault], list[str]]:
-    """Return the faults of a fleet in order of time, and notes on assumptions."""
+    """Return the faults of a fleet in order of time, and notes on assumptions.
+
+    Drawn faults that end before `lasting_after_ms` are left out.
+    """
     if isinstance(source, FaultTrace):
         return replay_faults(source, nodes, horizon_ms)
-    return generate_faults(nodes, source, horizon_ms, seed), []
+    return generate_faults(nodes, source, horizon_ms, seed, lasting_after_ms), []

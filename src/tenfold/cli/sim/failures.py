@@ -39,8 +39,12 @@ def failures_command(
         Parameter(help="Days to simulate (default: 365, or the whole trace)", validator=DAYS),
     ] = None,
     seeds: Annotated[
-        int, Parameter(help="Number of random seeds (default: 20)", validator=AT_LEAST_ONE)
-    ] = 20,
+        int | None,
+        Parameter(
+            help="Number of random seeds (default: until P99 is known to within 5%)",
+            validator=AT_LEAST_ONE,
+        ),
+    ] = None,
     seed: Annotated[int, Parameter(help="First random seed (default: 0)")] = 0,
     keep_gpus: Annotated[
         int | None, Parameter(help="GPUs to keep available (default: all)", validator=AT_LEAST_ONE)

@@ -49,6 +49,7 @@ def fill_site(
         certifications=tuple(row.certifications),
         power_kw_limit=row.power_kw,
         rack_kw_limit=cooling.rack_kw_max if row.rack_kw is None else row.rack_kw,
+        cooling="" if row.cooling is None else cooling.name,
         racks_per_pdu=row.racks_per_pdu,
         racks_per_cooling_zone=row.racks_per_cooling_zone,
         pue=cooling.pue if row.pue is None else row.pue,

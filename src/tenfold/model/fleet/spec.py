@@ -49,6 +49,8 @@ class Site(Struct, frozen=True, kw_only=True):
     certifications: tuple[str, ...] = ()
     power_kw_limit: float | None = None
     rack_kw_limit: float
+    cooling: str = ""
+    """The cooling class that the file states; empty if it states none."""
     racks_per_pdu: int | None = None
     racks_per_cooling_zone: int | None = None
     pue: float

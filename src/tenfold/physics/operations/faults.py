@@ -62,6 +62,20 @@ def poisson_quantile(mean: float, share: float) -> int:
     return count
 
 
+def poisson_spares(mean_of_a_node: float, keep: int, share: float) -> int:
+    """Return the spares that keep nodes up for a share of the time if nodes fail one by one.
+
+    Spares fail as the others do. If hardly a node is up, no number is enough; as many as nodes
+    are said.
+    """
+    spares = 0
+    while (spares < keep or spares < 1) and (
+        poisson_quantile(mean_of_a_node * (keep + spares), share) > spares
+    ):
+        spares += 1
+    return spares
+
+
 def poisson_share(mean: float, count: int) -> float:
     """Return the Poisson probability of exactly `count` at this mean."""
     if mean <= 0:

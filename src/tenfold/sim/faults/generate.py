@@ -18,26 +18,37 @@ from tenfold.model.fault import Fault
 from tenfold.model.fleet.node import Node
 from tenfold.model.job.job import Job
 from tenfold.model.units import DAY, HOUR, SECOND, Millis
+from tenfold.physics.arrays import Floats
 from tenfold.physics.operations.faults import burst_mean, burst_sizes, repair_sigma
 
 __all__ = ["Fault", "fault_horizon_ms", "generate_faults"]
 
 _SLACK_MS = 30 * DAY
+_START_MS = Millis(0)
 _ATTEMPTS_MAX = 64
 _BLOCK = 256
 
 
 def generate_faults(
-    nodes: Sequence[Node], law: FailureLaw, horizon_ms: Millis, seed: int
+    nodes: Sequence[Node],
+    law: FailureLaw,
+    horizon_ms: Millis,
+    seed: int,
+    lasting_after_ms: Millis = _START_MS,
 ) -> Iterator[Fault]:
-    """Yield the faults of a fleet in order of time, lazily; all nodes are up at time 0."""
+    """Yield the faults of a fleet in order of time, lazily; all nodes are up at time 0.
+
+    Faults that end before `lasting_after_ms` are left out, so that a long time before it is cheap.
+    """
     sites: dict[str, list[Node]] = {}
     for node in nodes:
         sites.setdefault(node.site, []).append(node)
     if law.faults_per_1000_node_days <= 0:
         return iter(())
     streams = [
-        _SiteFaults(members, law, _generator(seed, law.name, site)).draw(horizon_ms)
+        _SiteFaults(members, law, _generator(seed, law.name, site)).draw(
+            horizon_ms, lasting_after_ms
+        )
         for site, members in sites.items()
     ]
     return merge(*streams, key=lambda fault: (fault.at_ms, fault.node_id))
@@ -82,7 +93,7 @@ class _SiteFaults:
         self.up_at = [0] * len(nodes)
         self.domains = _domains(nodes)
 
-    def draw(self, horizon_ms: Millis) -> Iterator[Fault]:
+    def draw(self, horizon_ms: Millis, lasting_after_ms: Millis) -> Iterator[Fault]:
         rate = self.law.faults_per_1000_node_days / 1_000 * len(self.nodes) / DAY
         generator, now = self.generator, 0.0
         while True:
@@ -90,11 +101,22 @@ class _SiteFaults:
             sizes = np.searchsorted(self.sizes[:-1], generator.random(_BLOCK), "right") + 1
             zs = generator.standard_normal(_BLOCK)
             causes = generator.random(_BLOCK)
-            for gap, size, z, u in zip(gaps, sizes, zs, causes, strict=True):
-                now += float(gap)
-                if now >= horizon_ms:
+            moments = np.cumsum(np.concatenate([[now], gaps]))[1:]
+            now = float(moments[-1])
+            for place in np.flatnonzero(moments + self._longest_ms(zs) >= lasting_after_ms):
+                at = float(moments[place])
+                if at >= horizon_ms:
                     return
-                yield from self._burst(int(now), int(size), float(z), float(u))
+                yield from self._burst(
+                    int(at), int(sizes[place]), float(zs[place]), float(causes[place])
+                )
+            if now >= horizon_ms:
+                return
+
+    def _longest_ms(self, zs: Floats) -> Floats:
+        """Return how long bursts last at most, whatever their cause."""
+        repair_ms = self.law.repair_h_median * HOUR * np.exp(self.sigma * zs)
+        return np.maximum(self.law.away_s * SECOND, repair_ms) + 2
 
     def _burst(self, at_ms: int, size: int, z: float, u: float) -> list[Fault]:
         cause = self._cause(u)

@@ -1,57 +1,36 @@
-"""Outages of a larger fleet: every multiple of a fleet has all outages of a smaller one.
+"""Outages of a part of a fleet, and how many nodes they keep down at once.
 
-An outage takes down some nodes at a moment and brings them back at another. Each has a level, the
-multiple of the fleet from which it happens: outages of today's fleet lie between 0 and 1, those of
-the nodes that make it twice as large between 1 and 2. So what is down never falls as the fleet
-grows, and two sizes differ by what was added and not by chance. Which nodes are down does not
-matter here, only how many: a fault goes to a node that is up, so weak nodes change who fails and
-not how many do.
+Each outage has a level between 0 and 1, and a part of a fleet has the outages up to its share. So
+what is down never falls as the part grows. What fails together stays together: a burst of a law is
+in a part or not, and so are nodes of a trace that failed at the same moment.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from hashlib import blake2b
+from itertools import pairwise
+from math import factorial, sqrt
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tenfold.model.facts.failure_law import FailureLaw
 from tenfold.model.fault import Fault
-from tenfold.model.units import DAY, HOUR, SECOND, Millis
+from tenfold.model.units import MINUTE, Millis
 from tenfold.physics.arrays import Floats, Ints
-from tenfold.physics.operations.faults import burst_mean, burst_sizes, repair_sigma
+
+TOGETHER_MS = MINUTE
+"""Faults of a trace that start within this time may be one event."""
+BY_CHANCE = 1e-3
+"""Two nodes failed together if chance alone would rarely have had them fail so often at once."""
+_GOLDEN = (sqrt(5.0) - 1.0) / 2.0
 
 
 class Outages(NamedTuple):
-    """Start, end, nodes down and level of each outage, as arrays."""
+    """Start, end and level of each outage of a node, as arrays."""
 
     starts_ms: Ints
     ends_ms: Ints
-    nodes: Ints
     levels: Floats
-
-    def up_to(self, level: float) -> "Outages":
-        """Return the outages of a fleet of so many times today's size."""
-        return self._chosen(self.levels <= level)
-
-    def lasting_after(self, moment_ms: Millis) -> "Outages":
-        """Return the outages that end after a moment."""
-        return self._chosen(self.ends_ms > moment_ms)
-
-    def _chosen(self, kept: NDArray[np.bool_]) -> "Outages":
-        return Outages(
-            self.starts_ms[kept], self.ends_ms[kept], self.nodes[kept], self.levels[kept]
-        )
-
-
-def joined(parts: Sequence[Outages]) -> Outages:
-    """Return several sets of outages as one."""
-    return Outages(
-        np.concatenate([one.starts_ms for one in parts]),
-        np.concatenate([one.ends_ms for one in parts]),
-        np.concatenate([one.nodes for one in parts]),
-        np.concatenate([one.levels for one in parts]),
-    )
 
 
 def generator_of(*names: object) -> np.random.Generator:
@@ -62,73 +41,138 @@ def generator_of(*names: object) -> np.random.Generator:
     )
 
 
-def outages_of(faults: Sequence[Fault], *, by_node: bool, draw: np.random.Generator) -> Outages:
-    """Return the faults of today's fleet as outages with levels up to 1.
-
-    A smaller fleet has fewer bursts of the same sizes; of a recorded trace it has fewer nodes.
-    """
-    keys = [fault.node_id if by_node else fault.at_ms for fault in faults]
-    order = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+def burst_outages(faults: Sequence[Fault], draw: np.random.Generator) -> Outages:
+    """Return drawn faults with a level by burst: fewer nodes have fewer bursts of the same sizes."""
+    order = {at_ms: place for place, at_ms in enumerate(dict.fromkeys(f.at_ms for f in faults))}
     levels = 1.0 - draw.random(len(order))
+    return _outages(faults, levels, [order[fault.at_ms] for fault in faults])
+
+
+def node_outages(faults: Sequence[Fault], offset: float) -> Outages:
+    """Return recorded faults with a level by node: fewer nodes are a sample of those recorded.
+
+    Nodes that failed together are taken together. A part has its share of nodes that are down for
+    long and of those that are not; `offset`, from 0 to 1, says which.
+    """
+    groups, place_of = _ranked(faults)
+    return _outages(faults, _levels(groups, offset), [place_of[f.node_id] for f in faults])
+
+
+def other_node_outages(
+    faults: Sequence[Fault], nodes: int, span_ms: int, draw: np.random.Generator
+) -> Outages:
+    """Return recorded faults as of other nodes of the same kind: drawn again from all `nodes`.
+
+    A node that is drawn twice fails at other moments the second time.
+    """
+    groups, place_of = _ranked(faults)
+    # Nodes that never failed may be drawn as well; each is a group of its own.
+    whole = max(groups, nodes - (len(place_of) - groups))
+    often = draw.multinomial(whole, np.full(whole, 1 / whole))[:groups]
+    first = np.concatenate([[0], np.cumsum(often)])
+    levels = _levels(int(first[-1]), float(draw.random()))
+    shifts = draw.integers(0, max(1, span_ms), int(first[-1]))
+    one = _outages(faults, np.zeros(groups), [place_of[f.node_id] for f in faults])
+    places = np.array([place_of[fault.node_id] for fault in faults], np.int64)
+    made = list[Outages]()
+    for copy in range(int(often.max(initial=0))):
+        kept = often[places] > copy
+        drawn = first[places[kept]] + copy
+        starts, ends = one.starts_ms[kept], np.minimum(one.ends_ms[kept], span_ms)
+        shift = shifts[drawn] if copy else 0
+        lasting, starts = ends - starts, (starts + shift) % max(1, span_ms)
+        ends = starts + lasting
+        over = ends > span_ms
+        # What lasts beyond the end of the trace goes on at its start.
+        made.append(Outages(starts, np.minimum(ends, span_ms), levels[drawn]))
+        made.append(
+            Outages(np.zeros(int(over.sum()), np.int64), ends[over] - span_ms, levels[drawn][over])
+        )
+    return Outages(*(np.concatenate(each) for each in zip(*made, strict=True))) if made else one
+
+
+def _ranked(faults: Sequence[Fault]) -> tuple[int, dict[str, int]]:
+    """Return how many groups of nodes there are and the rank of each node's, longest down first."""
+    group_of = _groups(faults)
+    down_ms: dict[str, int] = {}
+    for fault in faults:
+        group = group_of[fault.node_id]
+        down_ms[group] = down_ms.get(group, 0) + fault.until_ms - fault.at_ms
+    ranked = sorted(down_ms, key=lambda group: (-down_ms[group], group))
+    place_of = {group: place for place, group in enumerate(ranked)}
+    return len(ranked), {node: place_of[group] for node, group in group_of.items()}
+
+
+def _levels(many: int, offset: float) -> Floats:
+    """Return levels that are spread evenly in every run of neighbours."""
+    return 1.0 - (offset + _GOLDEN * np.arange(many)) % 1.0
+
+
+def _outages(faults: Sequence[Fault], levels: Floats, places: Sequence[int]) -> Outages:
     return Outages(
         np.array([fault.at_ms for fault in faults], np.int64),
         np.array([fault.until_ms for fault in faults], np.int64),
-        np.ones(len(faults), np.int64),
-        levels[[order[key] for key in keys]] if keys else np.zeros(0),
+        levels[np.array(places, np.int64)],
     )
 
 
-def drawn_outages(
-    law: FailureLaw,
-    nodes_by_site: Mapping[str, int],
-    horizon_ms: Millis,
-    copy: int,
-    draw: np.random.Generator,
-) -> Outages:
-    """Return the outages of the nodes that make a fleet `copy + 1` times as large.
+def _groups(faults: Sequence[Fault]) -> dict[str, str]:
+    """Return the group of each node: those that fail together; faults are in order of time."""
+    often = Counter(str(fault.node_id) for fault in faults)
+    parent = {node: node for node in often}
 
-    Bursts, causes and repairs are those of the failure law, drawn all at once.
-    """
-    parts = [
-        _site_outages(law, nodes, nodes * (copy + 1), horizon_ms, draw)
-        for nodes in nodes_by_site.values()
-        if nodes
-    ]
-    whole = joined(parts)
-    return whole._replace(levels=copy + whole.levels)
+    def root(node: str) -> str:
+        while parent[node] != node:
+            parent[node] = parent[parent[node]]
+            node = parent[node]
+        return node
 
-
-def _site_outages(
-    law: FailureLaw, nodes: int, nodes_then: int, horizon_ms: Millis, draw: np.random.Generator
-) -> Outages:
-    largest = min(law.burst_nodes_max, nodes_then)
-    mean_size = burst_mean(law.arrival_cv, largest)
-    rate = law.faults_per_1000_node_days / 1_000 * nodes / DAY / mean_size
-    many = int(draw.poisson(rate * horizon_ms))
-    starts = np.sort(draw.random(many) * horizon_ms).astype(np.int64)
-    shares = np.cumsum(burst_sizes(mean_size, largest))
-    sizes = np.searchsorted(shares[:-1], draw.random(many), "right") + 1
-    sigma = repair_sigma(law.repair_h_median, law.repair_h_mean)
-    repair_ms = law.repair_h_median * HOUR * np.exp(sigma * draw.standard_normal(many))
-    restarted = draw.random(many) < law.transient_share
-    away_ms = np.where(restarted, law.away_s * SECOND, repair_ms)
-    ends = starts + np.maximum(1, np.rint(away_ms)).astype(np.int64)
-    return Outages(starts, ends, sizes.astype(np.int64), 1.0 - draw.random(many))
-
-
-def shifted_outages(trace: Outages, span_ms: int, copy: int, draw: np.random.Generator) -> Outages:
-    """Return a recorded trace as that of further nodes: begun elsewhere in it, and gone round.
-
-    Bursts and repairs stay as recorded, but do not fall on the moments of the first nodes'.
-    """
-    shift = int(draw.integers(0, max(1, span_ms)))
-    lasting = np.minimum(trace.ends_ms, span_ms) - trace.starts_ms
-    starts = (trace.starts_ms + shift) % max(1, span_ms)
-    ends = starts + lasting
-    over = ends > span_ms
-    levels = copy + trace.levels
-    whole = Outages(starts, np.minimum(ends, span_ms), trace.nodes, levels)
-    round_again = Outages(
-        np.zeros(int(over.sum()), np.int64), ends[over] - span_ms, trace.nodes[over], levels[over]
+    at_once = Counter(
+        (str(one.node_id), str(other.node_id))
+        for one, other in pairwise(faults)
+        if other.at_ms - one.at_ms < TOGETHER_MS
     )
-    return joined([whole, round_again])
+    span = max((fault.until_ms for fault in faults), default=0)
+    for (one, other), times in at_once.items():
+        expected = often[one] * often[other] * 2 * TOGETHER_MS / max(1, span)
+        # The first term of a Poisson tail bounds it well if it is small.
+        if expected**times / factorial(min(times, 20)) < BY_CHANCE:
+            parent[root(other)] = root(one)
+    return {node: root(node) for node in parent}
+
+
+class DownSample:
+    """How long how many nodes of a part of the fleet were down, by draw and part of a window."""
+
+    def __init__(
+        self, draws: Sequence[Outages], from_ms: Millis, to_ms: Millis, parts: int = 1
+    ) -> None:
+        span = to_ms - from_ms
+        edges = np.arange(parts + 1, dtype=np.int64) * span // parts
+        moments, signs, levels = list[Ints](), list[Ints](), list[Floats]()
+        for place, draw in enumerate(draws):
+            ends = [(each - from_ms).clip(0, span) for each in (draw.starts_ms, draw.ends_ms)]
+            # Draws follow each other on one line, each ending with nothing down.
+            moments += [each + place * span for each in (*ends, edges)]
+            one = np.ones(len(draw.levels), np.int64)
+            signs += [one, -one, np.zeros(len(edges), np.int64)]
+            levels += [draw.levels, draw.levels, np.zeros(len(edges))]
+        line = np.concatenate(moments)
+        order = np.argsort(line, kind="stable")
+        line = line[order]
+        self._shape = len(draws), parts
+        self._signs, self._levels = np.concatenate(signs)[order], np.concatenate(levels)[order]
+        spans = np.diff(line)
+        self._lasting = np.flatnonzero(spans)
+        self._spans = spans[self._lasting] / span
+        begun = line[:-1][self._lasting]
+        part = np.searchsorted(edges, begun % span, "right") - 1
+        self._row_of = begun // span * parts + part
+
+    def shares(self, level: float) -> Floats:
+        """Return the shares of a draw's time with 0, 1, 2 ... nodes down, by draw and by part."""
+        down = np.cumsum(np.where(self._levels <= level, self._signs, 0))[:-1][self._lasting]
+        wide = int(down.max(initial=0)) + 1
+        rows = self._shape[0] * self._shape[1]
+        cells = np.bincount(self._row_of * wide + down, self._spans, rows * wide)
+        return cells.reshape(*self._shape, wide)

@@ -37,6 +37,8 @@ class RackClass(NamedTuple):
 
     site: Site
     limit_kw: float
+    cooled: bool
+    """Whether the limit is that of a cooling class; otherwise it is one of power."""
     racks: int
     drawn_kw: float
     """What the fullest of them draws today."""
@@ -100,22 +102,27 @@ def rack_classes(state: State) -> list[RackClass]:
         if each > 0:
             classes.setdefault((rack.site, rack.power_kw_limit), []).append(each)
     pools = state.once(pool_racks)
-    return [
-        RackClass(
-            spec.sites[site],
-            limit,
-            len(each),
-            max(each),
-            tuple(
-                one
-                for one in pools
-                if one.loose
-                and one.pool.site == spec.sites[site].id
-                and limit == spec.sites[site].rack_kw_limit
-            ),
+    found = list[RackClass]()
+    for (place, limit), each in classes.items():
+        site = spec.sites[place]
+        filling = tuple(
+            one
+            for one in pools
+            if one.loose and one.pool.site == site.id and limit == site.rack_kw_limit
         )
-        for (site, limit), each in classes.items()
-    ]
+        found += [
+            RackClass(site, kw, cooled, len(each), max(each), filling)
+            for kw, cooled in _limits(state, site, limit)
+        ]
+    return found
+
+
+def _limits(state: State, site: Site, limit: float) -> list[tuple[float, bool]]:
+    """Return the limit of a rack, and that of its site's cooling class if that is lower."""
+    classes = {one.name: one.rack_kw_max for one in state.inputs.fleet.catalogue.cooling}
+    removed = classes.get(site.cooling, limit)
+    own = (limit, limit in classes.values())
+    return [own, (removed, True)] if removed < limit else [own]
 
 
 def pool_racks(state: State) -> list[PoolRacks]:

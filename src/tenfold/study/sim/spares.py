@@ -8,15 +8,16 @@ from math import ceil, exp, sqrt
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tenfold.compose.failures import FailureSource
 from tenfold.model.fault import Fault, FaultTrace
 from tenfold.model.fleet.node import Node
 from tenfold.model.units import DAY, Millis
 from tenfold.physics.arrays import Floats
-from tenfold.physics.operations.faults import poisson_quantile, spares_for
+from tenfold.physics.operations.faults import poisson_quantile, poisson_spares, spares_for
 from tenfold.sim.measure.down_time import mean_count, quantile, sum_tables, time_by_count
-from tenfold.study.sim.nodes_down import SparesRequest, draws_of
+from tenfold.study.sim.nodes_down import DownCounts, Draw, SparesRequest, draws_of
 
 SHARES = (0.5, 0.9, 0.99)
 
@@ -71,6 +72,9 @@ class SparesReport(Struct, frozen=True, kw_only=True):
     down: DownStats
     poisson: DownStats
     spares: DownStats
+    spares_p99_low: int
+    spares_p99_high: int
+    """The fewest and the most that other draws, or other parts of the trace, would say, at 80%."""
     spares_poisson: DownStats
     pools: tuple[PoolDownStats, ...]
     jobs: tuple[JobSize, ...]
@@ -125,14 +129,16 @@ def size_spares(
 ) -> SparesReport:
     """Return how often a fleet's nodes fail, how many at once, and what holds it whole."""
     assert nodes, "a fleet file has at least one node"
-    tally, days = _sample_faults(nodes, source, question)
+    draws = draws_of(nodes, source, question)
+    tally, days = _tally(nodes, draws)
+    counts = DownCounts(draws, source, len(nodes))
     gpus = sum(node.gpus for node in nodes)
     keep = question.keep_gpus or gpus
     kept_nodes = ceil(len(nodes) * keep / gpus) if gpus else len(nodes)
     faults, moments = tally.faults / tally.draws, tally.moments / tally.draws
     rate = faults / (len(nodes) * days)
     down = _down(tally.times)
-    plain = _poisson(down.mean)
+    p99 = counts.spares(kept_nodes / len(nodes), 1 - SHARES[-1])
     return SparesReport(
         fleet=fleet,
         failures=source.file if isinstance(source, FaultTrace) else source.name,
@@ -147,10 +153,15 @@ def size_spares(
         interruptions_low=max(0.0, moments - 3 * sqrt(moments)),
         interruptions_high=moments + 3 * sqrt(moments),
         down=down,
-        poisson=plain,
-        spares=_spares(down, len(nodes), kept_nodes),
-        spares_poisson=_spares(plain, len(nodes), kept_nodes),
-        pools=tuple(_pool(pool, nodes, times) for pool, times in tally.pool_times.items()),
+        poisson=_poisson(down.mean),
+        spares=_spares(counts, down.mean, kept_nodes),
+        spares_p99_low=p99.low,
+        spares_p99_high=p99.high,
+        spares_poisson=_spares_poisson(down.mean, len(nodes), kept_nodes),
+        pools=tuple(
+            _pool(pool, nodes, times, _of_pool(draws, tally, pool), source)
+            for pool, times in tally.pool_times.items()
+        ),
         jobs=_jobs(tally, days),
         time_share_by_down=tuple((tally.times / tally.times.sum()).tolist()),
         assumed=() if isinstance(source, FaultTrace) else source.assumed,
@@ -158,15 +169,23 @@ def size_spares(
     )
 
 
-def _sample_faults(
-    nodes: Sequence[Node], source: FailureSource, question: SparesRequest
-) -> tuple[_Tally, float]:
+def _tally(nodes: Sequence[Node], draws: Sequence[Draw]) -> tuple[_Tally, float]:
     tally, days = _Tally(nodes), 0.0
-    for draw in draws_of(nodes, source, question):
+    for draw in draws:
         tally.add(draw.faults, draw.from_ms, draw.to_ms)
         tally.notes = list(draw.notes)
         days = (draw.to_ms - draw.from_ms) / DAY
     return tally, days
+
+
+def _of_pool(draws: Sequence[Draw], tally: _Tally, pool: str) -> list[Draw]:
+    return [
+        replace(
+            draw,
+            faults=[fault for fault in draw.faults if tally.pool_of[fault.node_id] == pool],
+        )
+        for draw in draws
+    ]
 
 
 def _down(times: Floats) -> DownStats:
@@ -180,23 +199,31 @@ def _poisson(mean: float) -> DownStats:
     return DownStats(mean=mean, p50=p50, p90=p90, p99=p99)
 
 
-def _spares(down: DownStats, nodes: int, keep: int) -> DownStats:
-    p50, p90, p99 = (spares_for(one, nodes, keep) for one in (down.p50, down.p90, down.p99))
-    return DownStats(mean=float(spares_for(down.mean, nodes, keep)), p50=p50, p90=p90, p99=p99)
+def _spares(counts: DownCounts, down_mean: float, keep: int) -> DownStats:
+    p50, p90, p99 = (counts.needed(keep / counts.nodes, 1 - share) for share in SHARES)
+    mean = float(spares_for(down_mean, counts.nodes, keep))
+    return DownStats(mean=mean, p50=p50, p90=p90, p99=p99)
 
 
-def _pool(pool: str, nodes: Sequence[Node], times: Floats) -> PoolDownStats:
+def _spares_poisson(down_mean: float, nodes: int, keep: int) -> DownStats:
+    p50, p90, p99 = (poisson_spares(down_mean / nodes, keep, share) for share in SHARES)
+    mean = float(spares_for(down_mean, nodes, keep))
+    return DownStats(mean=mean, p50=p50, p90=p90, p99=p99)
+
+
+def _pool(
+    pool: str, nodes: Sequence[Node], times: Floats, draws: Sequence[Draw], source: FailureSource
+) -> PoolDownStats:
     own = [node for node in nodes if node.pool == pool]
     down = _down(times)
-    plain = _poisson(down.mean)
     return PoolDownStats(
         pool=pool,
         nodes=len(own),
         gpus=sum(node.gpus for node in own),
         down=down,
-        poisson=plain,
-        spares=_spares(down, len(own), len(own)),
-        spares_poisson=_spares(plain, len(own), len(own)),
+        poisson=_poisson(down.mean),
+        spares=_spares(DownCounts(draws, source, len(own)), down.mean, len(own)),
+        spares_poisson=_spares_poisson(down.mean, len(own), len(own)),
     )
 
 

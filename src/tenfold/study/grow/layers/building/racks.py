@@ -1,7 +1,8 @@
 """Rack power and cooling: what the fullest rack draws against the limit of its kind.
 
-If a rack limit equals that of a cooling class, cooling is the limit; otherwise it is rack power. So
-one constraint serves two layers, each with the racks whose limit is of its kind. New nodes bring
+If a rack limit equals that of a cooling class, cooling is the limit; otherwise it is rack power. A
+site whose class removes less than its racks may draw has both. So one constraint serves two layers,
+each with the racks whose limit is of its kind. New nodes bring
 racks, so a rack breaks if it is over its limit today, or once a first, partly filled one is full.
 """
 
@@ -41,9 +42,8 @@ class Racks(ComputedLayer):
 
     def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:
         """Return a constraint for the racks of each site and limit."""
-        usual = [cooling.rack_kw_max for cooling in state.inputs.fleet.catalogue.cooling]
         for racks in state.once(rack_classes):
-            if (racks.limit_kw in usual) is self.cooled:
+            if racks.cooled is self.cooled:
                 yield self._class(state, axis, racks)
 
     def _class(self, state: State, axis: Axis, racks: RackClass) -> Constraint:
@@ -73,7 +73,10 @@ class Racks(ComputedLayer):
         new = carrier.rack_kw_max if self.cooled else float(round_up_to(limit * multiple, 1))
 
         def apply(now: State) -> State:
-            return with_relief(now, "rack-power", _with_rack_limit(now.spec, site.id, limit, new))
+            changed = _with_rack_limit(now.spec, site.id, limit, new)
+            if self.cooled:
+                changed = _with_cooling(changed, site.id, carrier.name)
+            return with_relief(now, "rack-power", changed)
 
         raised = f"raise the rack limit at {site.id} to {new:g} kW"
         text = f"{raised} with {carrier.name} cooling (up from {limit:g})"
@@ -147,6 +150,15 @@ class Cooling(Racks):
 
 def _resource(site: Site, limit: float) -> str:
     return f"racks of {site.id} at {limit:g} kW"
+
+
+def _with_cooling(spec: FleetSpec, site_id: str, name: str) -> FleetSpec:
+    """Return a fleet with another cooling class at a site that states one."""
+    sites = (
+        replace(one, cooling=name) if one.id == site_id and one.cooling else one
+        for one in spec.sites
+    )
+    return replace(spec, sites=tuple(sites))
 
 
 def _with_rack_limit(spec: FleetSpec, site_id: str, old: float, new: float) -> FleetSpec:

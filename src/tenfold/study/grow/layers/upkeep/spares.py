@@ -7,10 +7,10 @@ other nodes.
 
 from collections.abc import Iterable
 from math import ceil, inf
-from typing import Literal
 
 from msgspec.structs import replace
 
+from tenfold.model.fault import FaultTrace
 from tenfold.model.growth.growth import Axis, grown_by
 from tenfold.report.figures import count
 from tenfold.study.grow.layer import ComputedLayer, Constraint
@@ -18,14 +18,13 @@ from tenfold.study.grow.layers.compute.nodes import node_usd_per_month
 from tenfold.study.grow.layers.upkeep.faults import NO_FAILURES, Faults, faults_of, operated
 from tenfold.study.grow.relief import NEARLY, Relief, lead_weeks
 from tenfold.study.grow.state import State
-from tenfold.study.sim.nodes_down import LEVELS_PER_DOUBLING, SparesRange
+from tenfold.study.sim.nodes_down import End, SparesRange
 
 RESOURCE = "nodes that stand in"
-End = Literal["needed", "low", "high"]
-"""The likeliest number of spares, or an end of its range."""
 ENOUGH, TODAY = "spares", "spares-today"
 """Codes of the relief that holds up to the factor requested, and of the one for today."""
-NEXT = 2 ** (1 / LEVELS_PER_DOUBLING)
+NEXT = 1.02
+"""How much further a symptom looks for the spare that is missing."""
 FAR = 3.0
 """Beyond so many times the spares the rest is not drawn: it is out of reach, by mean demand."""
 
@@ -57,7 +56,9 @@ class Spares(ComputedLayer):
 
     def _constraint(self, state: State, axis: Axis, spares: int, faults: Faults) -> Constraint:
         need = SparesNeed(state, axis)
-        wide = 1 + faults.evidence.spread
+        # Parts of a trace that are drawn again differ in rate, too; a preset's rate is a guess.
+        traced = isinstance(state.inputs.failures, FaultTrace)
+        wide = 1.0 if traced else 1 + faults.evidence.spread
 
         def used(needed: float) -> float:
             return needed / spares if spares else inf if needed else 0.0
@@ -114,12 +115,11 @@ class SparesNeed:
         """Return the spares needed; far beyond those available in proportion to the nodes."""
         level, far = self._level(factor), max(1.0, FAR * (spares + 1))
         down = self.state.nodes_down
-        today = down.spares(1.0, self.share)
-        if level > 1 and today.down_mean * level > far:
+        mean = down.counts.mean * level
+        if level > 1 and mean > far:
             # The mean alone is more than the spares: draws could only say by how much.
-            return max(float(today.needed), today.down_mean) * level
-        found = down.spares(level, self.share)
-        return float({"needed": found.needed, "low": found.low, "high": found.high}[end])
+            return max(float(down.counts.needed(1.0, self.share)) * level, mean)
+        return float(down.counts.needed(level, self.share, end))
 
     def total(self, factor: float) -> int:
         """Return the spares to have, with the share of every capacity that is kept free."""
