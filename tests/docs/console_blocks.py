@@ -33,6 +33,7 @@ _FENCE = re.compile(r"^(?P<indent> *)```(?P<kind>\w*)\s*$")
 _MARK = re.compile(r"^\s*<!-- (?P<verb>file|append|check): (?P<name>[\w./-]+) -->\s*$")
 _NOT_RUN = re.compile(r"^\s*\*Not run in tests: (?P<name>.+)\.\*\s*$")
 _SETUP = re.compile(r"^<!-- setup(?: (?P<name>python))?$")
+_PROGRESS = re.compile(r"note: [\d,]+ [\w -]+ done after [\d,.]+ s$")
 _LONG_DECIMAL = re.compile(r"\d+\.\d{7,}(?:e[+-]?\d+)?")
 
 
@@ -143,8 +144,11 @@ def environment(programs: Path = PROGRAMS) -> dict[str, str]:
 
 
 def trimmed(text: str) -> list[str]:
-    """Return the lines of what a command printed, without empty ones around them."""
-    return _trimmed([line.rstrip() for line in text.splitlines()])
+    """Return the lines of what a command printed, without empty ones around them.
+
+    Notes on progress are left out: whether there are any depends on how fast the machine is.
+    """
+    return _trimmed([line.rstrip() for line in text.splitlines() if not _PROGRESS.match(line)])
 
 
 def matches(shown: list[str], printed: list[str]) -> bool:

@@ -19,6 +19,7 @@ from docs.console_blocks import (
     documents,
     make_file,
     matches,
+    trimmed,
 )
 from docs.page_session import page_session, without_what_varies
 from docs.record_first_ten_minutes import CAST, PAGE, STEPS, page
@@ -232,3 +233,10 @@ def _is_as_shown(shown: list[str], printed: list[str], *, is_live: bool) -> bool
 
 def _text(lines: list[str]) -> str:
     return "\n".join(f"  {line}" for line in lines)
+
+
+def test_notes_on_progress_are_not_part_of_what_a_page_shows():
+    printed = "note: 14 simulation runs done after 12 s\nfirst to break\nnote: 2 jobs left out\n"
+    assert trimmed(printed) == ["first to break", "note: 2 jobs left out"]
+    for page in documents():
+        assert not any("done after" in line for line in page.read_text().splitlines()), page

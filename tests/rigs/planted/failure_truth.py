@@ -6,7 +6,7 @@ a Poisson count of mean rate times duration, whatever the distribution of repair
 a random number of nodes, so nodes down are a compound Poisson count (Panjer's recursion).
 """
 
-from math import ceil, exp, log
+from math import exp, log
 
 from tenfold.model.facts.failure_law import FailureLaw
 
@@ -16,20 +16,26 @@ _COUNTS_MOST = 4_000
 
 def spares_break(law: FailureLaw, nodes: int, spares: int, share: float) -> float:
     """Return the multiple of the nodes beyond which spares fall short for more than a share."""
+
+    def enough(factor: float) -> bool:
+        # Spares are among the nodes that fail.
+        return _quantile(law, nodes * factor + spares, share) <= spares
+
     low, high = 0.0, 1.0
-    while spares_needed(law, nodes * high, share) <= spares and high < 1e4:
+    while enough(high) and high < 1e4:
         low, high = high, 2 * high
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        enough = spares_needed(law, nodes * middle, share) <= spares
-        low, high = (middle, high) if enough else (low, middle)
+        low, high = (middle, high) if enough(middle) else (low, middle)
     return low
 
 
 def spares_needed(law: FailureLaw, nodes: float, share: float) -> int:
-    """Return the spares for all but a share of the time. Spares fail as other nodes do."""
-    down = _quantile(law, nodes, share)
-    return ceil(nodes / (1 - down / nodes) - nodes - 1e-9) if down < nodes else ceil(nodes)
+    """Return the spares for all but a share of the time; they are among the nodes that fail."""
+    spares = 0
+    while _quantile(law, nodes + spares, share) > spares and spares < nodes:
+        spares += 1
+    return spares
 
 
 def _quantile(law: FailureLaw, nodes: float, share: float) -> int:
