@@ -238,5 +238,5 @@ def _text(lines: list[str]) -> str:
 def test_notes_on_progress_are_not_part_of_what_a_page_shows():
     printed = "note: 14 simulation runs done after 12 s\nfirst to break\nnote: 2 jobs left out\n"
     assert trimmed(printed) == ["first to break", "note: 2 jobs left out"]
-    for page in documents():
-        assert not any("done after" in line for line in page.read_text().splitlines()), page
+    for shown in documents():
+        assert not any("done after" in line for line in shown.read_text().splitlines()), shown

@@ -42,7 +42,7 @@ def generator_of(*names: object) -> np.random.Generator:
 
 
 def burst_outages(faults: Sequence[Fault], draw: np.random.Generator) -> Outages:
-    """Return drawn faults with a level by burst: fewer nodes have fewer bursts of the same sizes."""
+    """Return drawn faults with a level by burst: a part has fewer bursts, of the same sizes."""
     order = {at_ms: place for place, at_ms in enumerate(dict.fromkeys(f.at_ms for f in faults))}
     levels = 1.0 - draw.random(len(order))
     return _outages(faults, levels, [order[fault.at_ms] for fault in faults])
@@ -105,7 +105,7 @@ def _ranked(faults: Sequence[Fault]) -> tuple[int, dict[str, int]]:
 
 def _levels(many: int, offset: float) -> Floats:
     """Return levels that are spread evenly in every run of neighbours."""
-    return 1.0 - (offset + _GOLDEN * np.arange(many)) % 1.0
+    return 1.0 - (offset + _GOLDEN * np.arange(many, dtype=np.float64)) % np.float64(1.0)
 
 
 def _outages(faults: Sequence[Fault], levels: Floats, places: Sequence[int]) -> Outages:
@@ -174,5 +174,6 @@ class DownSample:
         down = np.cumsum(np.where(self._levels <= level, self._signs, 0))[:-1][self._lasting]
         wide = int(down.max(initial=0)) + 1
         rows = self._shape[0] * self._shape[1]
-        cells = np.bincount(self._row_of * wide + down, self._spans, rows * wide)
+        cells = np.zeros(rows * wide)
+        np.add.at(cells, self._row_of * wide + down, self._spans)
         return cells.reshape(*self._shape, wide)

@@ -196,9 +196,7 @@ class DownCounts:
     def __init__(self, draws: Sequence[Draw], source: FailureSource, nodes: int) -> None:
         self.nodes = nodes
         self._shares = (
-            _TraceShares(draws[0], nodes)
-            if isinstance(source, FaultTrace)
-            else _LawShares(draws)
+            _TraceShares(draws[0], nodes) if isinstance(source, FaultTrace) else _LawShares(draws)
         )
         self._tails: dict[tuple[float, End], Floats] = {}
 
