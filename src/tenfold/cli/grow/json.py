@@ -86,6 +86,8 @@ def early_assumed(answer: GrowAnswer, need: float) -> list[Row]:
     rows = [
         row
         for row in answer.layers
-        if row.grade == "assumed" and min(row.k or inf, inf if row.low is None else row.low) < need
+        if row not in answer.over
+        and row.grade == "assumed"
+        and min(row.k or inf, inf if row.low is None else row.low) < need
     ]
     return [*answer.over, *rows]

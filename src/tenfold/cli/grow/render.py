@@ -192,8 +192,8 @@ def _top(answer: GrowAnswer, upto: str) -> str:
 
 
 def _others(answer: GrowAnswer) -> list[Row]:
-    """Return the layers that are not in the first table."""
-    named = {(row.layer, row.resource) for row in answer.rows}
+    """Return the layers that are neither in the first table nor in the first line."""
+    named = {(row.layer, row.resource) for row in (*answer.rows, *answer.over)}
     return [row for row in answer.layers if (row.layer, row.resource) not in named]
 
 

@@ -10,6 +10,8 @@ from datetime import date, timedelta
 from math import inf, log2
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from tenfold.model.growth.growth import Axis, Pace
 from tenfold.physics.growth.breaking import BreakStatus, is_constant
 from tenfold.study.grow.answer import (
@@ -116,6 +118,7 @@ def analyse_growth(
     constraints = constraint_set.all(start)
     evaluated = rank(constraints, max(question.most, FACTOR_SHOWN_MOST))
     first = rows[0] if rows else None
+    over_rows = tuple(_over_row(one, question) for one in _demand(over))
     answer = GrowAnswer(
         fleet=start.spec.name,
         axis=question.axis,
@@ -123,14 +126,15 @@ def analyse_growth(
         calibration=constraint_set.shown(constraints),
         first=first,
         rows=tuple(rows),
-        over=tuple(
-            _layer_row(evaluate(one, question.most), question.axis, 1.0) for one in _demand(over)
-        ),
+        over=over_rows,
         ok_up_to=ok_up_to,
-        layers=tuple(
-            _layer_row(one, question.axis, question.most)
-            for one in evaluated
-            if not one.constraint.needs
+        layers=(
+            *over_rows,
+            *(
+                _layer_row(one, question.axis, question.most)
+                for one in evaluated
+                if not one.constraint.needs
+            ),
         ),
         unknown=_missing(constraints, question.axis, layers, evaluated=[*constraints, *over]),
         curves=tuple(
@@ -175,6 +179,15 @@ def _over_today(state: State, constraint_set: ConstraintSet) -> tuple[State, lis
 def _without_runs(constraint: Constraint) -> Constraint:
     """Return a constraint that leaves runs as they are if it rests on an assumption."""
     return with_fields(constraint, unlimited=None) if constraint.grade == "assumed" else constraint
+
+
+def _over_row(constraint: Constraint, question: GrowQuestion) -> Row:
+    """Return a layer over its limit that does not grow, with the first fix that it knows."""
+    row = _layer_row(evaluate(constraint, question.most), question.axis, 1.0)
+    fix = next(iter(constraint.reliefs(1.0)), None)
+    if fix is None:
+        return replace(row, sentence="no known fix")
+    return replace(row, relief=_shown(fix), usd=rounded(fix.usd_per_month))
 
 
 def _over(constraint: Constraint) -> str:
