@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from tenfold.study.grow.answer import GrowAnswer, Row
+from tenfold.study.grow.answer import GrowAnswer, ReliefShown, Row
 from tenfold.study.grow.layers.budget.money import BUDGET
 
 
@@ -73,9 +73,8 @@ def bill_of(rows: Sequence[Row]) -> Bill:
     )
 
 
-def cost_cell(row: Row) -> str:
+def cost_cell(relief: ReliefShown | None) -> str:
     """Return what a fix costs a month: `~` marks an assumed price, `-` a limit that is raised."""
-    relief = row.relief
     if relief is None:
         return ""
     if relief.code == BUDGET:

@@ -115,7 +115,14 @@ def _orders(answer: GrowAnswer, upto: str) -> list[list[str]]:
         so_far = bill_of(answer.rows[: place + 1])
         then = f">{upto}" if row.k_after is None else factor(row.k_after)
         lines.append(
-            [row.relief.sentence, row.title, cost_cell(row), _sum(so_far), order_day(row), then]
+            [
+                row.relief.sentence,
+                row.title,
+                cost_cell(row.relief),
+                _sum(so_far),
+                order_day(row),
+                then,
+            ]
         )
     return lines
 
@@ -129,7 +136,7 @@ def _sum(bill: Bill) -> str:
 
 
 def _stage(one: Stage) -> list[str]:
-    gets_there = f"no: no known fix for {one.blocked_by}" if one.blocked_by else "yes"
+    gets_there = f"no: no fix found for {one.blocked_by}" if one.blocked_by else "yes"
     return [
         f"{one.factor:g}x",
         str(one.bill.reliefs),

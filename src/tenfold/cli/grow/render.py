@@ -148,7 +148,7 @@ def _bottleneck_row(row: Row, upto: str) -> list[str]:
         row.symptom,
         row.grade or "",
         fix_of(row),
-        cost_cell(row),
+        cost_cell(row.relief),
         then if row.relief else "",
     ]
 
@@ -166,7 +166,7 @@ def _alternative_rows(row: Row, upto: str) -> list[list[str]]:
         [
             *("",) * 5,
             f"or: {one.relief.sentence}",
-            "free" if one.relief.usd_per_month == 0 else "unknown",
+            cost_cell(one.relief),
             f">{upto}" if one.k_after is None else factor(one.k_after),
         ]
         for one in row.alternatives
