@@ -25,11 +25,10 @@ def test_the_building_breaks_where_a_count_by_hand_says():
     grow = GrowSpec(
         facility=Facility(floor_racks=24, ports_free=256), limits=GrowthLimits(kw_most=600.0)
     )
-    found = breaks(Plan(axis="nodes", spec=fleet(rack_kw=60.0).spec, grow=grow, cooling_kw=COOLING))
+    found = breaks(Plan(axis="nodes", spec=fleet(rack_kw=60.0).spec, grow=grow))
     assert found == {
         "site-power": 2.5,
         "power-budget": 1.5,
-        "cooling": 1.5,
         "switch-ports": 2.0,
         "floor": 3.0,
     }

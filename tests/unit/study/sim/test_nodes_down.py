@@ -1,5 +1,8 @@
 """Nodes down at once, at multiples of a fleet, beside closed forms and beside `sim failures`."""
 
+from math import comb
+from random import Random
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -154,3 +157,45 @@ def test_capacity_that_must_stay_free_and_the_share_of_time_count():
 
     assert used(strict) > used(state)
     assert used(keeps_free) == pytest.approx(used(state) / 0.8)
+
+
+def test_spares_of_independent_nodes_are_those_of_the_binomial():
+    """40 nodes are up for 200 hours and down for 10 on average, for six years."""
+    draw = Random(4)
+    faults, years_h = list[TraceFault](), 52_560.0
+    for node in range(40):
+        now = draw.expovariate(1 / 200)
+        while now < years_h:
+            back = now + draw.expovariate(1 / 10)
+            faults.append(TraceFault(f"t{node}", now * 3_600, back * 3_600))
+            now = back + draw.expovariate(1 / 200)
+    trace = FaultTrace(
+        file="own.csv",
+        faults=tuple(sorted(faults, key=lambda one: one.start_s)),
+        span_s=years_h * 3_600,
+    )
+    down = state_with(trace, 0, nodes=40).nodes_down
+    for level in (1.0, 1.5, 2.0, 3.2):
+        found = down.spares(level, SHARE)
+        assert abs(found.needed - binomial_spares(round(40 * level), 10 / 210)) <= 1
+
+
+def binomial_spares(nodes: int, chance: float) -> int:
+    def short(spares: int) -> float:
+        whole = nodes + spares
+        return 1 - sum(
+            comb(whole, down) * chance**down * (1 - chance) ** (whole - down)
+            for down in range(spares + 1)
+        )
+
+    return next(spares for spares in range(nodes) if short(spares) <= SHARE)
+
+
+def test_seeds_are_added_until_p99_is_known():
+    nodes = list(nodes_of(made.fleet(nodes=64).spec))
+    few, enough = (
+        size_spares("fleet", nodes, BURSTS, SparesRequest(seeds=seeds)) for seeds in (2, None)
+    )
+    assert (few.seeds, enough.seeds >= 16) == (2, True)
+    assert enough.spares_p99_low <= enough.spares.p99 <= enough.spares_p99_high
+    assert abs(enough.spares.p99 - spares_needed(BURSTS, 64, SHARE)) <= 1
