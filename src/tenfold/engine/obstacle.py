@@ -10,10 +10,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.engine.loop import Decider
-from tenfold.engine.queue_position import AloneOutcome, decide_alone, jobs_ahead
-from tenfold.fleet.fleet import Fleet
+from tenfold.engine.queue_position import (
+    AloneOutcome,
+    decide_alone,
+    jobs_ahead,
+    next_start_ms,
+)
+from tenfold.fleet.fleet import Fleet, FleetView
 from tenfold.fleet.obstacle import FreeCapacity, fits, free_capacity, obstacle_to
 from tenfold.fleet.topology.topology import TopologyCapacity
+from tenfold.fleet.view import job_ref
 from tenfold.model.job.job import Job
 from tenfold.model.reason import Reason, joined
 from tenfold.model.units import Millis
@@ -35,6 +41,8 @@ def obstacle_of(fleet: Fleet, job: Job, now_ms: Millis, decider: Decider | None 
     """Return why a pending job does not run now; `decider` is a new one."""
     capacity = TopologyCapacity.of(fleet)
     types = capacity.accelerators_for(job.shape)
+    if types and (dependency := dependency_reason(fleet, job)) is not None:
+        return Obstacle(reason=dependency, room=free_capacity(capacity, job.shape, types))
     if_alone = None if decider is None else decide_alone(fleet, job, now_ms, decider)
     refused = () if if_alone is None else if_alone.refused
     if not types or refused or (if_alone is None and not capacity.could_hold(job.shape)):
@@ -44,9 +52,31 @@ def obstacle_of(fleet: Fleet, job: Job, now_ms: Millis, decider: Decider | None 
     if not (if_alone is not None and if_alone.starts) and not fits(capacity, job.shape, types):
         reason = obstacle_to(capacity, job.shape, types, room)
     ahead = None if decider is None else jobs_ahead(fleet, job.id, now_ms, decider)
+    if reason.code == "others-first" and (soon := _next_pass(fleet, job, now_ms, decider)):
+        return Obstacle(reason=soon, room=room, ahead=ahead)
     if ahead:
         reason = replace(reason, fields={**reason.fields, "ahead": ahead})
     return Obstacle(reason=reason, room=room, ahead=ahead)
+
+
+def dependency_reason(fleet: FleetView, job: Job) -> Reason | None:
+    """Return the reason of a job that waits for unfinished dependencies; None if it has none."""
+    after = job.terms.after if job.terms is not None else ()
+    lives = (fleet.pending, fleet.orders, fleet.running, fleet.held)
+    left = [name for name in after if any(name in jobs for jobs in lives)]
+    if not left:
+        return None
+    return Reason("after-others", {"job": job_ref(fleet, left[0]), "more": len(left) - 1})
+
+
+def _next_pass(fleet: Fleet, job: Job, now_ms: Millis, decider: Decider | None) -> Reason | None:
+    """Return that a job for which there is room only waits for the decider to run, if so."""
+    if decider is None:
+        return Reason("next-pass") if fleet.pending.keys() <= {job.id} else None
+    start_ms = next_start_ms(fleet, job.id, now_ms, decider)
+    if start_ms is None:
+        return None
+    return Reason("next-pass", {"in_ms": start_ms - now_ms} if start_ms > now_ms else {})
 
 
 def _never(job: Job, refused: Sequence[Reason]) -> Reason:

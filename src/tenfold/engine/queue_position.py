@@ -11,12 +11,15 @@ from msgspec import Struct
 from tenfold.engine.loop import Decider
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import Action, RefuseJob, StartJob
+from tenfold.model.decision import Decision
 from tenfold.model.events import ActionOrdered, Event, JobEnded, JobStarted
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
 from tenfold.model.reason import Reason
-from tenfold.model.units import Millis
+from tenfold.model.units import MINUTE, Millis
 
+PASS_MS_MOST = MINUTE
+"""A decider that runs at intervals runs this often; a later wake-up is the change of some rule."""
 ROUNDS_MOST = 1_000
 """How often a copy of the fleet is filled before the queue counts as too long."""
 
@@ -36,12 +39,37 @@ def decide_alone(fleet: Fleet, job: Job, now_ms: Millis, decider: Decider) -> Al
     held = left.running.keys() | left.orders.keys() | {job.id}
     left.past = {job_id: past for job_id, past in left.past.items() if job_id in held}
     left.version += 1
-    for action in decider.decide(left, now_ms, None).actions:
-        if isinstance(action, StartJob) and action.job_id == job.id:
-            return AloneOutcome(starts=True)
+    decision = decider.decide(left, now_ms, None)
+    for action in decision.actions:
         if isinstance(action, RefuseJob) and action.job_id == job.id:
             return AloneOutcome(refused=action.reasons)
-    return AloneOutcome()
+    start_ms = _start_ms(left, job.id, now_ms, decider, decision)
+    return AloneOutcome(starts=start_ms is not None)
+
+
+def next_start_ms(fleet: Fleet, job_id: JobId, now_ms: Millis, decider: Decider) -> Millis | None:
+    """Return when a decider starts a pending job if nothing else happens: now, or at its next pass.
+
+    None if it does not, or if that is more than a minute away.
+    """
+    left = fleet.fork()
+    return _start_ms(left, job_id, now_ms, decider, decider.decide(left, now_ms, None))
+
+
+def _start_ms(
+    fleet: Fleet, job_id: JobId, now_ms: Millis, decider: Decider, decision: Decision
+) -> Millis | None:
+    """Return the time at which a decision, or the next one, starts a job."""
+    wake_ms = decision.wake_at_ms
+    if _is_started(decision, job_id):
+        return now_ms
+    if decision.actions or wake_ms is None or not now_ms < wake_ms <= now_ms + PASS_MS_MOST:
+        return None
+    return wake_ms if _is_started(decider.decide(fleet, wake_ms, ()), job_id) else None
+
+
+def _is_started(decision: Decision, job_id: JobId) -> bool:
+    return any(isinstance(one, StartJob) and one.job_id == job_id for one in decision.actions)
 
 
 def jobs_ahead(fleet: Fleet, job_id: JobId, now_ms: Millis, decider: Decider) -> int | None:

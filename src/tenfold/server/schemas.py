@@ -237,6 +237,16 @@ def _reason(
     return jobs.Reason(code=row.state, sentence=_STATE_SENTENCES.get(row.state, ""))
 
 
+def stop_sentence(row: JobRow, attempts: Sequence[AttemptRow], token: Token) -> str:
+    """Return why the last attempt of a pending job was stopped; empty if it has not run."""
+    return _recorded(row, attempts, token) if row.reason and stopped_at(row, attempts) else ""
+
+
+def stopped_at(row: JobRow, attempts: Sequence[AttemptRow]) -> str | None:
+    """Return when the last attempt of a pending job was stopped; None if it has not run."""
+    return iso(attempts[-1].ended_ms) if attempts and row.state == "pending" else None
+
+
 def _recorded(row: JobRow, attempts: Sequence[AttemptRow], token: Token) -> str:
     """Return the reason that the journal has for the state of a job."""
     why = Reason(row.reason, row.fields, row.sentence)

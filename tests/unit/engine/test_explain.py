@@ -26,6 +26,7 @@ from tenfold.model.fault import Fault
 from tenfold.model.fleet.constraints import PlacementConstraints
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job.job import Job, Slot, shape_of
+from tenfold.model.job.terms import Terms
 from tenfold.model.policy.policy import POLICIES, Policy
 from tenfold.model.reason import Reason
 from tenfold.model.units import MINUTE, SECOND, Millis
@@ -151,8 +152,31 @@ def test_free_gpus_that_lie_apart_are_called_scattered():
 
 
 def test_a_job_with_room_waits_for_its_turn():
+    small, other = job("small", 1), job("other", 1, seq=1)
+    found = obstacle_of(fleet_with(small, other), small, Millis(0))
+    assert found.reason.code == "others-first"
+
+
+def test_the_only_pending_job_with_room_waits_for_no_other_job():
     small = job("small", 1)
-    assert obstacle_of(fleet_with(small), small, Millis(0)).reason.code == "others-first"
+    assert obstacle_of(fleet_with(small), small, Millis(0)).reason.code == "next-pass"
+
+
+def test_under_slurm_a_job_with_room_waits_for_the_next_pass():
+    jobs = [job("a", 1), job("b", 1, seq=1)]
+    for one in jobs:
+        found = obstacle_of(
+            fleet_with(*jobs), one, Millis(7_000), placing_decider(Policy(name="slurm"))
+        )
+        said = "capacity is free: waits for the next scheduling pass in 2 s"
+        assert render(found.reason) == said
+
+
+def test_a_job_that_waits_for_another_says_so_although_there_is_room():
+    first = job("b", 1)
+    then = replace(job("c", 1, seq=1), terms=Terms(after=(first.id,)))
+    found = obstacle_of(fleet_with(then, runs=first), then, Millis(0))
+    assert render(found.reason) == "waiting for job `b` to complete"
 
 
 def test_a_shape_that_no_nodes_hold_is_told_so():
@@ -187,7 +211,7 @@ def test_a_gang_that_must_share_a_rack_is_told_so_by_the_policy_that_heeds_it():
     )
     assert render(governed.reason) == said
     plain = obstacle_of(fleet, gang, Millis(0), placing_decider(Policy(name="fifo")))
-    assert plain.reason.code == "others-first"
+    assert plain.reason.code == "next-pass"
 
 
 def test_racks_that_cannot_feed_a_job_are_told_from_nodes_that_are_full():

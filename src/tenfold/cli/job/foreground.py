@@ -12,6 +12,8 @@ from threading import Event, Thread
 from time import monotonic
 from types import FrameType
 
+from msgspec import UNSET
+
 from tenfold.cli.errors import Exit
 from tenfold.cli.job.live import exit_status
 from tenfold.cli.output import complain, print_log
@@ -20,6 +22,7 @@ from tenfold.client.problems import BAD_TOKEN
 from tenfold.client.retries import OUTAGE_S
 from tenfold.model.api.jobs import Job, Submitted
 from tenfold.model.errors import Refused, TenfoldError, Unreachable
+from tenfold.report.reasons.render import duration_text
 
 TAIL_BYTES = 4 << 20
 """What is printed of the output before the log was opened; it is opened as the job starts."""
@@ -147,6 +150,8 @@ class _Foreground:
         self._since_s = monotonic()
         self._said = ""
         self._is_cancelled = False
+        self._ended = 0
+        """Number of the last attempt whose end was printed."""
 
     def run(self) -> Job:
         """Return the job once it has ended and its output is printed."""
@@ -154,6 +159,7 @@ class _Foreground:
         while True:
             job = self._job()
             if job is not None:
+                self._report_restart(job)
                 self._explain(job)
                 if job.attempts:
                     self._outputs.follow(len(job.attempts[-1].nodes))
@@ -186,6 +192,21 @@ class _Foreground:
             return None
         self._unreachable_s = None
         return job
+
+    def _report_restart(self, job: Job) -> None:
+        """Print that an attempt was stopped and the job goes on, and when the next one starts."""
+        if not job.attempts or job.is_over:
+            return
+        last = job.attempts[-1]
+        if last.ended_at is not None and last.number > self._ended:
+            self._ended = last.number
+            ran = "" if job.elapsed_s is UNSET else f" after {duration_text(job.elapsed_s * 1_000)}"
+            # What it waits for now follows the reason of the stop.
+            why = job.reason.sentence.partition("; ")[0]
+            complain(f"`{job.id}` attempt {last.number} stopped{ran}: {why}; waiting to restart")
+        elif last.started_at is not None and 0 < self._ended < last.number:
+            self._ended = 0
+            complain(f"`{job.id}` attempt {last.number} started")
 
     def _explain(self, job: Job) -> None:
         """Print why a job is pending, whenever that changes."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from tenfold.cli.job.columns import minute_of, node_list, rounded_up, second_of
 from tenfold.cli.output import show, table
@@ -68,6 +69,9 @@ def _show_why(answer: Why) -> None:
         return
     team = answer.why.get("team")
     show(f"`{answer.id}` (team `{team}`): pending" if team else f"`{answer.id}`: pending")
+    if answer.stopped is not UNSET:
+        at = "" if answer.stopped_at is UNSET else f" at {second_of(answer.stopped_at)}"
+        show(f"last attempt: stopped{at}: {answer.stopped}")
     _show_waiting(answer.why, answer.reason, answer.eta)
 
 

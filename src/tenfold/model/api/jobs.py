@@ -236,6 +236,9 @@ class Why(Struct, frozen=True, kw_only=True):
     """Why there is no forecast, where one was requested; otherwise `UNSET`."""
     history: tuple[HistoryEvent, ...] | UnsetType = UNSET
     """What happened to a job that is not pending, in order, and why."""
+    stopped: str | UnsetType = UNSET
+    """Why the last attempt of a pending job was stopped."""
+    stopped_at: str | UnsetType = UNSET
 
 
 class CouldHold(Struct, frozen=True, kw_only=True):

@@ -53,6 +53,10 @@ WAITING = {
         "[; {ahead?:#job} ahead]",
         shown="held-by-policy",
     ),
+    "next-pass": Template(
+        "capacity is free: waits for the next scheduling pass[ in {in_ms:ms}]",
+        shown="next-scheduling-pass",
+    ),
     "kept-for-a-promise": Template(
         f"[{NEEDS}; {{kept:#node}} reserved for {{job:job}}[ and {{more?}} more]"
         "|capacity is free, but reserved for other jobs]",
@@ -176,6 +180,12 @@ NEVER = {
         "windows leave less time on {closed:#node}, and no other node fits"
     ),
     "dependency-failed": Template(
-        "depends on {job:job}, which ended {status:word}", plain="a job it depends on failed"
+        "depends on {job:job}, which {status:word}",
+        plain="a job it depends on failed",
+        status={
+            "cancelled": "was cancelled",
+            "refused": "was rejected",
+            "timeout": "reached its time limit",
+        },
     ),
 }

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from tenfold.compose.policies import placing_decider
 from tenfold.engine.loop import Decider
-from tenfold.engine.obstacle import obstacle_of
+from tenfold.engine.obstacle import dependency_reason, obstacle_of
 from tenfold.fleet.fleet import Fleet
 from tenfold.journal.read import event_pages
 from tenfold.journal.snapshots import EVERY, restore
@@ -31,7 +31,6 @@ from tenfold.study.why.remedies import RemedySearch
 from tenfold.study.why.why import (
     Explainer,
     Why,
-    dependency_reason,
     dependency_rules,
     eta_for,
     holders_in,
@@ -39,6 +38,12 @@ from tenfold.study.why.why import (
     with_forecast,
 )
 
+QUEUE_ASKED_MAX = 20
+"""With more pending jobs, listings do not ask the policy why a job with room is pending."""
+FREE = ("others-first", "next-pass")
+"""Reasons of jobs for which there is room."""
+SAME_MS = 1_000
+"""How long the answers about a fleet that does not change are kept: they name times from now."""
 KEPT_S = 0.2
 KEPT_COSTS = 20
 """A snapshot is kept this many times as long as it took to make, to bound the cost."""
@@ -160,10 +165,15 @@ class FleetSnapshot:
                     if self._explainer is None:
                         self._explainer = Explainer(self.fleet, self._govern, self.at_ms)
                     return self._explainer.reason(job)
-                found = self._reasons.get(job.shape.key)
+                key = job.shape.key
+                found = self._reasons.get(key) or self._reasons.get(job.id)
                 if found is None:
                     found = obstacle_of(self.fleet, job, self.at_ms).reason
-                    self._reasons[job.shape.key] = found
+                    if found.code in FREE and len(self.fleet.pending) <= QUEUE_ASKED_MAX:
+                        # There is room: only the policy knows what the job waits for.
+                        key = job.id
+                        found = obstacle_of(self.fleet, job, self.at_ms, self._decider()).reason
+                    self._reasons[key] = found
                 return found
             finally:
                 self.asking_s += perf_counter() - start
@@ -195,8 +205,13 @@ class Follower:
             if kept is not None and kept.fleet.version >= seq and self._is_fresh(kept, start):
                 return kept
             fleet = self._caught_up()
-            if kept is None or kept.fleet.version != fleet.version:
-                kept = FleetSnapshot(fleet.fork(), Millis(self._now_ms()), self.policy)
+            now_ms = Millis(self._now_ms())
+            if (
+                kept is None
+                or kept.fleet.version != fleet.version
+                or now_ms - kept.at_ms >= SAME_MS
+            ):
+                kept = FleetSnapshot(fleet.fork(), now_ms, self.policy)
             self._moment, self._made_s = kept, perf_counter()
             self._cost_s = self._made_s - start
             return kept

@@ -15,7 +15,14 @@ from tenfold.server.history import history_of
 from tenfold.server.routes.jobs import Forecast, job_of
 from tenfold.server.runtime.admission import EXPENSIVE
 from tenfold.server.runtime.deps import ControlDep
-from tenfold.server.schemas import cordoned_for_failures, iso, to_eta, to_job
+from tenfold.server.schemas import (
+    cordoned_for_failures,
+    iso,
+    stop_sentence,
+    stopped_at,
+    to_eta,
+    to_job,
+)
 from tenfold.study.why.redaction import redacted_why
 from tenfold.study.why.remedies import RemedySearch
 
@@ -58,6 +65,8 @@ def why_job(
         eta_unknown=(found is not None and found.why.eta_unknown) or UNSET,
         is_brief=found is not None and found.is_brief,
         history=history or UNSET,
+        stopped=stop_sentence(story.job, story.attempts, request.user) or UNSET,
+        stopped_at=stopped_at(story.job, story.attempts) or UNSET,
         nodes_out=cordoned_for_failures(snapshot.fleet, request.user)
         if job.state == "pending"
         else (),

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from tenfold.compose.fleet import UNUSED_FACTS, accelerator_names, canonical_accelerator, load_facts
 from tenfold.engine.explain import JobHistory, explain
 from tenfold.engine.loop import Decider
+from tenfold.engine.obstacle import dependency_reason
 from tenfold.engine.recording import Line
 from tenfold.engine.replay import InvalidRecord, rebuild
 from tenfold.files.records.replay_bundle import Bundle
@@ -29,7 +30,6 @@ from tenfold.study.why.remedies import RemedySearch
 from tenfold.study.why.why import (
     Explainer,
     Why,
-    dependency_reason,
     dependency_rules,
     eta_for,
     why_under,

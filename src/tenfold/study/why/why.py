@@ -21,7 +21,6 @@ from tenfold.engine.loop import Decider
 from tenfold.engine.obstacle import obstacle_of
 from tenfold.fleet.fleet import Fleet, FleetView
 from tenfold.fleet.obstacle import FreeCapacity
-from tenfold.fleet.view import job_ref
 from tenfold.model.actions import StartJob
 from tenfold.model.api.jobs import Outcome
 from tenfold.model.ids import JobId, TeamId
@@ -171,16 +170,6 @@ def why_under(fleet: Fleet, job: Job, now_ms: Millis, decider_of: Callable[[], D
         free_capacity=found.room,
         holders=holders_in(fleet, job.shape),
     )
-
-
-def dependency_reason(fleet: FleetView, job: Job) -> Reason | None:
-    """Return the reason of a job that waits for unfinished dependencies; None if it has none."""
-    after = job.terms.after if job.terms is not None else ()
-    lives = (fleet.pending, fleet.orders, fleet.running, fleet.held)
-    left = [name for name in after if any(name in jobs for jobs in lives)]
-    if not left:
-        return None
-    return Reason("after-others", {"job": job_ref(fleet, left[0]), "more": len(left) - 1})
 
 
 def dependency_rules(fleet: FleetView, job: Job, reason: Reason) -> tuple[Rule, ...]:

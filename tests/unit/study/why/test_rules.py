@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from tenfold.engine.obstacle import dependency_reason
 from tenfold.fleet.fleet import Fleet
 from tenfold.model.actions import ReserveStart, StartJob, StopJob
 from tenfold.model.events import ActionOrdered, JobStarted, JobStopped, JobSubmitted, NodeJoined
@@ -13,7 +14,7 @@ from tenfold.model.reason import Reason
 from tenfold.model.units import HOUR, MINUTE, Millis
 from tenfold.report.reasons.render import Reader, render
 from tenfold.study.why.redaction import redacted_why
-from tenfold.study.why.why import Explainer, Why, dependency_reason, dependency_rules
+from tenfold.study.why.why import Explainer, Why, dependency_rules
 from tenfold.testing.builders import nodes
 
 NOW = Millis(HOUR)
