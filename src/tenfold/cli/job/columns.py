@@ -172,6 +172,13 @@ def _ended(job: Job, _: str) -> str:
     return "" if attempt is None else second_of(attempt.ended_at)
 
 
+def _eta(job: Job) -> str:
+    """Return the expected start of a pending job."""
+    if job.eta is not None:
+        return minute_of(rounded_up(job.eta.p50_at))
+    return "unknown" if job.state == "pending" else ""
+
+
 COLUMNS: dict[str, Column] = {
     "job": Column("job", lambda job, _: job.id),
     "name": Column("name", lambda job, _: job.name),
@@ -192,6 +199,6 @@ COLUMNS: dict[str, Column] = {
     "exit_code": Column(">exit code", _exit_code),
     "eta": Column(
         "expected start",
-        lambda job, _: "" if job.eta is None else minute_of(rounded_up(job.eta.p50_at)),
+        lambda job, _: _eta(job),
     ),
 }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, get_args
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from tenfold.cli.job.columns import Column, columns_of, default_columns, second_of
+from tenfold.cli.job.columns import COLUMNS, Column, columns_of, default_columns, second_of
 from tenfold.cli.output import clear_screen, print_json, print_line, print_note, show, table
 from tenfold.cli.timestamps import parse_timestamp
 from tenfold.client.client import Client
@@ -25,6 +25,8 @@ STATES: tuple[JobState, ...] = get_args(JobState)
 FRAME_LINES = 5
 """Lines around the table of a watched listing: its time, the headings, the count."""
 INTERVAL_S = 2.0
+FORECASTS_MOST = 10
+"""Pending jobs, oldest first, whose start is forecast for the column `eta`."""
 COUNTED_MOST = 1_000_000
 """The control plane counts no further."""
 
@@ -83,6 +85,8 @@ def list_jobs(filters: ListFilters, options: ListOptions) -> None:
             _watch(client, filters, (state, since), columns, options.interval_s)
             return
         found = find_jobs(client, filters, state, since)
+        if columns is not None and COLUMNS["eta"] in columns:
+            found = replace(found, jobs=_with_forecasts(client, found.jobs))
     if options.as_json:
         print_json(found.jobs)
         _note_rest(found)
@@ -91,6 +95,16 @@ def list_jobs(filters: ListFilters, options: ListOptions) -> None:
         _note_rest(found)
     else:
         show_jobs(found)
+
+
+def _with_forecasts(client: Client, jobs: Sequence[Job]) -> tuple[Job, ...]:
+    """Return jobs with the expected starts of the first pending ones: each is simulated."""
+    asked = [job.id for job in jobs if job.state == "pending" and job.eta is None]
+    chosen = set(asked[-FORECASTS_MOST:])
+    return tuple(
+        replace(job, eta=client.job(job.id, eta=True).eta) if job.id in chosen else job
+        for job in jobs
+    )
 
 
 def checked_state(text: str | None) -> JobState | None:

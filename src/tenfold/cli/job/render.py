@@ -140,7 +140,9 @@ def _show_rules(found: Why, *, is_live: bool) -> None:
         until = ""
         if is_live and rule.until_ms is not None:
             until = f" (until {clock_time(rule.until_ms)})"
-        if rule.reason.code != found.reason.code:
+        if rule.reason.code == "starts-by-preempting":
+            show(f"start: {render(rule.reason)}{until.replace('until', 'at')}")
+        elif rule.reason.code != found.reason.code:
             show(f"rule: {render(rule.reason)}{until}")
         elif rule.until_ms is not None and (until or rule.reason.code not in TIMED):
             latest = "" if rule.reason.code in TIMED else " at the latest, by time limits"

@@ -133,6 +133,10 @@ RULES = {
     "reserved-start": Template(
         "{nodes:#node} reserved for {job:job}, which starts within {in_ms:ms}"
     ),
+    "starts-by-preempting": Template(
+        "starts by preempting {job:job}[ and {more?} more][ in {in_ms:ms}]",
+        plain="starts by preempting other jobs",
+    ),
     "time-limits": Template(
         "enough running jobs reach their time limits in {in_ms:ms} at the latest"
     ),

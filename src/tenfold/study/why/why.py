@@ -21,12 +21,13 @@ from tenfold.engine.loop import Decider
 from tenfold.engine.obstacle import obstacle_of
 from tenfold.fleet.fleet import Fleet, FleetView
 from tenfold.fleet.obstacle import FreeCapacity
-from tenfold.model.actions import StartJob
+from tenfold.fleet.view import job_ref
+from tenfold.model.actions import StartJob, StopJob
 from tenfold.model.api.jobs import Outcome
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import WHOLE, BackfillReservation, Job, Run, Shape, Slot
 from tenfold.model.policy.governance import GovernanceRules
-from tenfold.model.reason import Reason
+from tenfold.model.reason import JobRef, Reason, Value
 from tenfold.model.units import Millis
 from tenfold.study.eta.eta import Eta, Forecast, NoForecast, eta_of, not_before
 from tenfold.study.why.remedies import Remedy, RemedySearch, cheapest_of, remedies
@@ -160,6 +161,7 @@ def why_under(fleet: Fleet, job: Job, now_ms: Millis, decider_of: Callable[[], D
                 slots=action.slots,
             )
     found = obstacle_of(fleet, job, now_ms, decider_of())
+    start = _start_by_preempting(fleet, job, now_ms, decider_of())
     return Why(
         job_id=job.id,
         team=job.team,
@@ -169,7 +171,30 @@ def why_under(fleet: Fleet, job: Job, now_ms: Millis, decider_of: Callable[[], D
         ahead=found.ahead,
         free_capacity=found.room,
         holders=holders_in(fleet, job.shape),
+        rules=() if start is None else (start,),
     )
+
+
+def _start_by_preempting(fleet: Fleet, job: Job, now_ms: Millis, decider: Decider) -> Rule | None:
+    """Return which jobs a policy stops for a pending job, now or when it ranks jobs next."""
+    decision = decider.decide(fleet, now_ms, None)
+    at_ms = now_ms
+    if not decision.actions and decision.wake_at_ms is not None:
+        at_ms = decision.wake_at_ms
+        decision = decider.decide(fleet, at_ms, ())
+    victims = [
+        action.job_id
+        for action in decision.actions
+        if isinstance(action, StopJob)
+        and isinstance(ref := action.reason.fields.get("job"), JobRef)
+        and ref.id == job.id
+    ]
+    if not victims:
+        return None
+    fields: dict[str, Value] = {"job": job_ref(fleet, victims[0]), "more": len(victims) - 1}
+    if at_ms > now_ms:
+        fields["in_ms"] = at_ms - now_ms
+    return Rule(reason=Reason("starts-by-preempting", fields), until_ms=at_ms)
 
 
 def dependency_rules(fleet: FleetView, job: Job, reason: Reason) -> tuple[Rule, ...]:
@@ -190,6 +215,10 @@ def eta_for(
     """Return when a pending job is expected to start, by simulating the fleet ahead."""
     if answer.state != "waits" or answer.job_id not in fleet.pending:
         return None
+    for rule in answer.rules:
+        if rule.reason.code == "starts-by-preempting" and rule.until_ms is not None:
+            basis = "the policy preempts other jobs for it then, or it starts earlier; uncalibrated"
+            return Eta(p50_ms=rule.until_ms, p90_ms=rule.until_ms, basis=basis)
     # A simulation may not have reached the end of a window.
     return not_before(eta_of(fleet, answer.job_id, now_ms, decider_of), answer.not_before_ms)
 
