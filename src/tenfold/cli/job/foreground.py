@@ -15,6 +15,7 @@ from types import FrameType
 from msgspec import UNSET
 
 from tenfold.cli.errors import Exit
+from tenfold.cli.job.columns import short_duration
 from tenfold.cli.job.live import exit_status
 from tenfold.cli.output import complain, print_log
 from tenfold.client.client import Client
@@ -22,7 +23,6 @@ from tenfold.client.problems import BAD_TOKEN
 from tenfold.client.retries import OUTAGE_S
 from tenfold.model.api.jobs import Job, Submitted
 from tenfold.model.errors import Refused, TenfoldError, Unreachable
-from tenfold.report.reasons.render import duration_text
 
 TAIL_BYTES = 4 << 20
 """What is printed of the output before the log was opened; it is opened as the job starts."""
@@ -200,7 +200,7 @@ class _Foreground:
         last = job.attempts[-1]
         if last.ended_at is not None and last.number > self._ended:
             self._ended = last.number
-            ran = "" if job.elapsed_s is UNSET else f" after {duration_text(job.elapsed_s * 1_000)}"
+            ran = "" if job.elapsed_s is UNSET else f" after {short_duration(job.elapsed_s)}"
             # What it waits for now follows the reason of the stop.
             why = job.reason.sentence.partition("; ")[0]
             complain(f"`{job.id}` attempt {last.number} stopped{ran}: {why}; waiting to restart")
