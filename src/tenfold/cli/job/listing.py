@@ -99,8 +99,8 @@ def list_jobs(filters: ListFilters, options: ListOptions) -> None:
 
 def _with_forecasts(client: Client, jobs: Sequence[Job]) -> tuple[Job, ...]:
     """Return jobs with the expected starts of the first pending ones: each is simulated."""
-    asked = [job.id for job in jobs if job.state == "pending" and job.eta is None]
-    chosen = set(asked[-FORECASTS_MOST:])
+    waiting = [job.id for job in jobs if job.state == "pending" and job.eta is None]
+    chosen = set(waiting[-FORECASTS_MOST:])
     return tuple(
         replace(job, eta=client.job(job.id, eta=True).eta) if job.id in chosen else job
         for job in jobs
