@@ -151,6 +151,8 @@ class MemberLog(Struct, frozen=True, kw_only=True):
     """Bytes of this member's log that were dropped."""
     bytes_dropped_in_all: int = 0
     """Bytes dropped over all members of an ended attempt."""
+    failed_member: int | None = None
+    """The member that failed first, once the attempt ended; None if none did."""
 
 
 class TerminalSize(Struct, frozen=True):

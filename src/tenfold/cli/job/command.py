@@ -290,11 +290,13 @@ def logs_command(
         Parameter(name=("--follow", "-f"), negative="", help="Keep streaming until the job ends"),
     ] = False,
     member: Annotated[
-        int,
+        int | None,
         Parameter(
-            help="Index of the process whose log to print (default: 0)", validator=NOT_NEGATIVE
+            help="Index of the process whose log to print (default: 0, and the end of the log of"
+            " the one that failed first)",
+            validator=NOT_NEGATIVE,
         ),
-    ] = 0,
+    ] = None,
     attempt: Annotated[int | None, Parameter(help="Attempt to read (default: the latest)")] = None,
     lines: Annotated[
         int | None,

@@ -16,6 +16,7 @@ from msgspec import UNSET
 
 from tenfold.cli.errors import Exit
 from tenfold.cli.job.columns import short_duration
+from tenfold.cli.job.gangs import failed_line
 from tenfold.cli.job.live import exit_status
 from tenfold.cli.output import complain, print_log
 from tenfold.client.client import Client
@@ -134,6 +135,8 @@ def run_in_foreground(client: Client, made: Submitted, *, label: bool = False) -
         raise Exit(interrupts.status) from None
     if job.state != "succeeded":
         complain(f"`{job.id}` {job.state}: {job.reason.sentence}")
+        if failed := failed_line(job):
+            complain(failed)
     if interrupts.count and job.state == "cancelled":
         raise Exit(interrupts.status)
     if (status := exit_status(job)) != 0:

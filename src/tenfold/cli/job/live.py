@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from tenfold.cli.errors import Exit
 from tenfold.cli.job.details import show_job
+from tenfold.cli.job.gangs import failed_line, print_other_logs
 from tenfold.cli.job.live_render import (
     dropped,
     show_dry_run,
@@ -79,6 +80,7 @@ def submit(job: JobInput, options: SubmitOptions) -> None:
         try:
             if options.follow:
                 print_log(client.logs(made.id, follow=True))
+                print_other_logs(client, client.wait(made.id))
             if options.wait or options.follow:
                 _wait(client, made, as_json=options.as_json)
         except KeyboardInterrupt:
@@ -217,7 +219,7 @@ def logs(
     job_id: str,
     *,
     follow: bool,
-    member: int,
+    member: int | None,
     attempt: int | None,
     tail: int | None,
     lines: int | None,
@@ -244,7 +246,7 @@ def logs(
                     client.logs(
                         job_id,
                         follow=True,
-                        member=member,
+                        member=member or 0,
                         attempt=attempt,
                         tail=tail,
                         lines=lines,
@@ -255,16 +257,27 @@ def logs(
                 _note_still_running(job_id)
                 raise
         else:
-            text = client.logs(job_id, member=member, attempt=attempt, tail=tail, lines=lines)
+            text = client.logs(job_id, member=member or 0, attempt=attempt, tail=tail, lines=lines)
             print_log([text], raw=raw)
             if lines is not None and text.count("\n") < lines and len(text.encode()) >= LINES_BYTES:
                 print_note(f"showing the last {LINES_BYTES >> 20} MiB, which has fewer lines")
             elif tail is None and lines is None and len(text.encode()) >= TAIL_BYTES:
                 print_note(f"showing the last {TAIL_BYTES >> 10} KiB; use --tail for up to 4 MiB")
         before = None if attempt is None else attempt + 1
-        for one in client.job(job_id, attempts=1, attempts_before=before).attempts:
-            if one.log_bytes_dropped and attempt in (None, one.number):
-                print_note(dropped(one.number, one.log_bytes_dropped))
+        job = client.job(job_id, attempts=1, attempts_before=before)
+        if member is None:
+            print_other_logs(client, job, raw=raw)
+        _note_missing(job, attempt)
+
+
+def _note_missing(job: Job, attempt: int | None) -> None:
+    """Say what is not in a log that was printed."""
+    if not job.attempts:
+        never = "it never ran" if job.is_over else f"it has not started ({job.state})"
+        print_note(f"`{job.id}` has no log: {never}")
+    for one in job.attempts:
+        if one.log_bytes_dropped and attempt in (None, one.number):
+            print_note(dropped(one.number, one.log_bytes_dropped))
 
 
 def cancel(job_ids: tuple[str, ...], *, as_json: bool) -> None:
@@ -346,6 +359,8 @@ def _show_end(job: Job) -> None:
     if code[2:] in job.reason.sentence:
         code = ""
     show(f"`{job.id}` {job.state}{code}: {job.reason.sentence}")
+    if failed := failed_line(job):
+        show(failed)
 
 
 def _note_still_running(job_id: str) -> None:

@@ -1,14 +1,18 @@
 """What `tenfold top` shows, read from the control plane; it changes nothing.
 
 Jobs are read in pages, active ones first, up to a limit. If no event was recorded since the last
-reading, the jobs are not read again.
+reading, the jobs are not read again: ages and run times are moved on by the time that passed.
 """
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
+from time import monotonic
 
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from tenfold.cli.job.columns import COLUMNS, nodes_of, short_nodes
+from tenfold.cli.job.gangs import failed_line
 from tenfold.cli.job.listing import ListFilters, find_jobs
 from tenfold.cli.status import ACTIVE, node_alarms, queue_alarms
 from tenfold.client.client import Client
@@ -19,7 +23,9 @@ from tenfold.report.visible import visible, visible_line
 
 LOG_LINES = 15
 STALE_READS = 15
-"""Readings after which jobs are read again although nothing was recorded: ages move on."""
+"""Readings after which jobs are read again although nothing was recorded: their usage changes."""
+RUNNING = ("starting", "running", "stopping")
+"""States in which the run time of a job grows."""
 HEADINGS = ("job", "team", "user", "state", "GPUs", "age", "elapsed", "nodes", "reason")
 NUMERIC = ("GPUs", "age", "elapsed")
 
@@ -74,6 +80,8 @@ class TopReader:
         self._client: Client | None = None
         self._last: Reading | None = None
         self._unread = 0
+        self._read_s = 0.0
+        """When the jobs were read, on the clock that only moves forward."""
 
     def read(self) -> Reading:
         """Return the fleet, jobs and alarms now."""
@@ -84,8 +92,8 @@ class TopReader:
         self._unread += 1
         is_same = last is not None and last.fleet.event == fleet.event
         if last is not None and is_same and self._unread < STALE_READS:
-            return Reading(fleet=fleet, jobs=last.jobs, at=fleet.at or "", alarms=last.alarms)
-        self._unread = 0
+            return moved_on(last, fleet, monotonic() - self._read_s)
+        self._unread, self._read_s = 0, monotonic()
         jobs: dict[str, Job] = {}
         at = fleet.at or ""
         for state in (*ACTIVE, None):
@@ -126,15 +134,33 @@ class TopReader:
         for one in () if why.history is UNSET else why.history:
             yield visible_line(f"{one.at[11:19]} {one.event}: {one.reason.sentence}")
         if job.attempts:
-            yield from self._log(client, job_id)
+            failed = job.attempts[-1].failed_member
+            if failed_line(job):
+                yield visible_line(failed_line(job))
+            yield from self._log(client, job_id, 0 if failed is UNSET else failed)
 
-    def _log(self, client: Client, job_id: str) -> Iterator[str]:
+    def _log(self, client: Client, job_id: str, member: int) -> Iterator[str]:
         try:
-            lines = client.logs(job_id, lines=LOG_LINES).splitlines()
+            lines = client.logs(job_id, member=member, lines=LOG_LINES).splitlines()
         except TenfoldError as problem:
             lines = [problem.message]
         yield ""
         yield from (visible_line(line) for line in lines or ["(the log is empty)"])
+
+
+def moved_on(last: Reading, fleet: FleetStatus, passed_s: float) -> Reading:
+    """Return the last reading as it is this much later: only the clock and durations move."""
+    jobs = tuple(
+        replace(job, elapsed_s=job.elapsed_s + passed_s)
+        if job.state in RUNNING and job.elapsed_s is not UNSET
+        else job
+        for job in last.jobs
+    )
+    at = last.at
+    if at:
+        later = datetime.fromisoformat(at) + timedelta(seconds=passed_s)
+        at = later.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return Reading(fleet=fleet, jobs=jobs, at=at, alarms=last.alarms)
 
 
 def row_of(job: Job, at: str) -> Row:

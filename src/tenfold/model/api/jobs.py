@@ -57,6 +57,8 @@ class Attempt(Struct, frozen=True, kw_only=True):
     reason: str
     log_bytes_dropped: int | UnsetType = UNSET
     """Bytes dropped from its log because it wrote too many; `UNSET` if none."""
+    failed_member: int | UnsetType = UNSET
+    """The process of a gang that failed first; `UNSET` if none did or the job has one process."""
 
 
 class Reason(Struct, frozen=True, kw_only=True):

@@ -209,7 +209,7 @@ def show_job(
     shown = replace(shown, requested=details, gpu_hours=used)
     if found is not None and shown.eta is None:
         shown = replace(shown, eta_unknown=found.why.eta_unknown or UNSET)
-    return with_use(with_dropped_bytes(shown, control.logs), row, control.usage)
+    return with_use(with_log_facts(shown, control.logs), row, control.usage)
 
 
 @delete(
@@ -281,24 +281,30 @@ def array_of(control: Control, token: Token, base: str) -> ArraySummary | None:
     return found if found is not None and can_see(token, found.first) else None
 
 
-def with_dropped_bytes(job: Job, logs: JobLogs) -> Job:
-    """Return a job whose latest attempts say how many bytes of their logs were dropped.
+def with_log_facts(job: Job, logs: JobLogs) -> Job:
+    """Return a job whose latest attempts say which process failed, and the log bytes dropped.
 
     This is not in the journal. It is read from the folder of each attempt, so only when a single
     job is shown.
     """
     older, latest = job.attempts[:-FOLDERS_MAX], job.attempts[-FOLDERS_MAX:]
-    attempts = [_with_dropped(JobId(job.id), one, logs) for one in latest]
+    attempts = [_with_log_facts(JobId(job.id), one, logs) for one in latest]
     return replace(job, attempts=(*older, *attempts))
 
 
-def _with_dropped(job_id: JobId, attempt: Attempt, logs: JobLogs) -> Attempt:
+def _with_log_facts(job_id: JobId, attempt: Attempt, logs: JobLogs) -> Attempt:
     if attempt.started_at is None:
         return attempt
     log = logs.logs(job_id, attempt.number, 0, 0)
     # There is no total for all members while it runs; the first member stands in.
     dropped = log.bytes_dropped_in_all or log.bytes_dropped
-    return replace(attempt, log_bytes_dropped=dropped) if dropped else attempt
+    if dropped:
+        attempt = replace(attempt, log_bytes_dropped=dropped)
+    # After a stop or a time limit, the processes end because they are killed: none of them failed.
+    is_failure = attempt.exit_code not in (None, 0) and len(attempt.nodes) > 1
+    if is_failure and log.failed_member is not None:
+        attempt = replace(attempt, failed_member=log.failed_member)
+    return attempt
 
 
 def _members(control: Control, token: Token, job_id: str) -> tuple[JobId, ...]:

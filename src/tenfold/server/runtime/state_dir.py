@@ -150,6 +150,7 @@ class LocalLogs:
             is_removed=not os.path.isdir(folder),
             bytes_dropped=segments[0][0] if segments else 0,
             bytes_dropped_in_all=0 if end is None else end["log_bytes_dropped"],
+            failed_member=None if end is None else end["member"],
         )
 
 

@@ -229,3 +229,30 @@ def test_a_command_that_waited_ends_as_its_job_did(state: JobState, code: int | 
         reason=Reason(code="c", sentence="s"),
     )
     assert exit_status(job) == status
+
+
+def test_a_failure_on_another_node_is_named_with_its_log(capsys: Printed):
+    script = '[ "$NODE_RANK" = 0 ] && exec sleep 60; echo broken; exit 3'
+    submit = ("job", "submit", "-J", "gang", "--nodes", "2", "--gpus-per-node", "1", "--follow")
+    assert main([*submit, "--", "bash", "-c", script]) == 3
+    printed = capsys.readouterr()
+    name = printed.out.split("`")[1]
+    assert "broken" in printed.out
+    how = f"member 1 on virtual-2 failed first; see `tenfold job logs {name} --member 1`"
+    assert how in printed.out
+    assert how in said(capsys, "job", "show", name)
+    assert main(["job", "logs", name]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == "broken\n"
+    assert "this is the log of member 0 of 2; member 1 on virtual-2 failed first" in printed.err
+    assert said(capsys, "job", "logs", name, "--member", "0") == ""
+
+
+def test_the_log_of_a_job_that_never_ran_says_so(capsys: Printed):
+    submit = ("job", "submit", "--gpus", "99", "--allow-pending", "--json", "--", "true")
+    name = json.loads(said(capsys, *submit))["id"]
+    main(["job", "logs", name])
+    assert f"`{name}` has no log: it has not started (pending)" in capsys.readouterr().err
+    said(capsys, "job", "cancel", name)
+    main(["job", "logs", name])
+    assert f"`{name}` has no log: it never ran" in capsys.readouterr().err

@@ -9,12 +9,14 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Static
 
+from tenfold.cli.job.columns import seconds_between
 from tenfold.cli.main import main
 from tenfold.cli.top.reader import (
     Reading,
     TopFilter,
     TopReader,
     gauge,
+    moved_on,
     parse_filter,
     row_of,
     sort_value,
@@ -223,3 +225,24 @@ def test_a_real_control_plane_is_read(
     finally:
         reader.close()
     assert main(["job", "cancel", "job-1"]) == 0
+
+
+def test_the_clock_ages_and_run_times_move_while_nothing_is_recorded():
+    runs = job(2, elapsed_s=50.0)
+    over = job(4, state="succeeded", elapsed_s=50.0)
+    later = moved_on(reading(job(1), runs, over), FLEET, 12.0)
+    assert later.at == "2026-11-18T12:00:12.000Z"
+    assert [one.elapsed_s for one in later.jobs[1:]] == [62.0, 50.0]
+    assert row_of(later.jobs[1], later.at)[6] == "1m02s"
+
+
+def test_a_reader_moves_the_clock_on_although_no_event_was_recorded(
+    up: Up, monkeypatch: pytest.MonkeyPatch
+):
+    commands_find(up, monkeypatch)
+    passed = iter((100.0, 107.0))
+    monkeypatch.setattr("tenfold.cli.top.reader.monotonic", lambda: next(passed))
+    reader = TopReader()
+    first, second = reader.read(), reader.read()
+    reader.close()
+    assert seconds_between(first.at, second.at) == 7.0

@@ -17,7 +17,7 @@ from tenfold.model.api.jobs import Attempt, Job, Reason
 from tenfold.model.events import JobCancelled, JobEnded, JobSubmitted
 from tenfold.model.ids import JobId
 from tenfold.model.units import Millis
-from tenfold.server.routes.jobs import with_dropped_bytes
+from tenfold.server.routes.jobs import with_log_facts
 from tenfold.server.runtime.state_dir import LocalLogs
 from tenfold.server.schemas import exit_code_text
 from tenfold.testing.builders import job
@@ -100,7 +100,7 @@ def test_bytes_of_a_log_that_are_gone_are_said_with_the_attempt(
     tmp_path: Path, ended: bool, gone: int
 ):
     logs = attempts(tmp_path, ended=ended)
-    (one,) = with_dropped_bytes(told(), logs).attempts
+    (one,) = with_log_facts(told(), logs).attempts
     assert one.log_bytes_dropped == gone
 
 

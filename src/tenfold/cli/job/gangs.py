@@ -1,0 +1,46 @@
+"""Which process of a job on several nodes failed, and where its log is."""
+
+from msgspec import UNSET
+
+from tenfold.cli.output import print_log, print_note
+from tenfold.client.client import Client
+from tenfold.model.api.jobs import Attempt, Job
+
+FAILED_LINES = 20
+"""Lines of the log of the process that failed first, printed after the log of process 0."""
+
+
+def failed_line(job: Job) -> str:
+    """Return which process of the last attempt failed first, and how to read its log."""
+    one = job.attempts[-1] if job.attempts else None
+    if one is None or one.failed_member is UNSET:
+        return ""
+    command = f"tenfold job logs '{job.id}'" if "[" in job.id else f"tenfold job logs {job.id}"
+    return f"{_failed(one, one.failed_member)}; see `{command} --member {one.failed_member}`"
+
+
+def print_other_logs(client: Client, job: Job, *, raw: bool = False) -> None:
+    """Say that the processes of a gang have own logs; print the end of that which failed first.
+
+    To be called after the log of process 0 was printed.
+    """
+    one = job.attempts[-1] if job.attempts else None
+    if one is None or len(one.nodes) < 2:
+        return
+    member = one.failed_member
+    if member is UNSET or member == 0:
+        failed = "" if member is UNSET else f"; {_failed(one, member)}"
+        of = f"member 0 of {len(one.nodes):,}{failed}"
+        print_note(f"this is the log of {of}; use --member for the others")
+        return
+    print_note(
+        f"this is the log of member 0 of {len(one.nodes):,}; {_failed(one, member)}, and its log"
+        f" ends with (--member {member} prints all of it):"
+    )
+    text = client.logs(job.id, member=member, attempt=one.number, lines=FAILED_LINES)
+    print_log([text], raw=raw)
+
+
+def _failed(one: Attempt, member: int) -> str:
+    where = f" on {one.nodes[member]}" if member < len(one.nodes) else ""
+    return f"member {member}{where} failed first"
