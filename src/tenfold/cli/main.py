@@ -185,6 +185,8 @@ def _with_stdin(words: list[str]) -> list[str]:
     if words[:2] != ["job", "submit"]:
         return words
     end = words.index("--") if "--" in words else len(words)
+    # Which words came after `--` is not passed on by the parser either.
+    words[end:end] = ["--words-are-command"] if end == len(words) - 2 else []
     return ["/dev/stdin" if word == "-" else word for word in words[:end]] + words[end:]
 
 

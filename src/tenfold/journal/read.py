@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 
 import msgspec
 from msgspec.structs import replace
-from sqlalchemy import ColumnElement, Connection, Select, func, select
+from sqlalchemy import ColumnElement, Connection, Select, func, or_, select
 
 from tenfold.engine.decision_log import Cycle
 from tenfold.engine.recording import Line
@@ -179,7 +179,10 @@ def _matching(
     if array is not None:
         found.append(members_of(connection, array))
     if user is not None:
-        found.append(JOBS.c.user_name == user)
+        by_name = JOBS.c.user_name == user
+        # The name of a token that a control plane makes for a local user: root@host.
+        local = JOBS.c.user_name.startswith(f"{user}@", autoescape=True)
+        found.append(by_name if "@" in user else or_(by_name, local))
     return found
 
 

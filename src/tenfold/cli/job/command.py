@@ -100,9 +100,11 @@ def run_command(
     or 1 for other failures.
     """
     from tenfold.cli.job import live as job_live  # noqa: PLC0415
+    from tenfold.cli.job.scripts import note_standard_input  # noqa: PLC0415
     from tenfold.cli.job.words import command_input  # noqa: PLC0415
 
     job = command_input(command, options)
+    note_standard_input(command, always=True)
     job_live.run(job, label=label, allow_pending=allow_pending)
 
 
@@ -114,7 +116,7 @@ def submit_command(
     ],
     options: Options = NO_OPTIONS,
     array: Annotated[
-        int | None, Parameter(name=("--array", "-a"), help="Submit this many identical jobs")
+        str | None, Parameter(name=("--array", "-a"), help="Submit this many identical jobs")
     ] = None,
     wait: Wait = False,
     follow: Follow = False,
@@ -128,6 +130,9 @@ def submit_command(
     quick: Quick = False,
     every: Every = False,
     as_json: Json = False,
+    is_command: Annotated[
+        bool, Parameter(name="--words-are-command", negative="", show=False)
+    ] = False,
 ) -> None:
     """Submit a job, and print its name once it is stored durably.
 
@@ -156,9 +161,11 @@ def submit_command(
             "add `--dry-run`, or leave out `--bundle` to submit to the control plane",
         )
     from tenfold.cli.job import live as job_live  # noqa: PLC0415
+    from tenfold.cli.job.options import array_of  # noqa: PLC0415
     from tenfold.cli.job.words import job_input  # noqa: PLC0415
 
-    what = job_input(job, options, {} if array is None else {"array": array})
+    more = {} if array is None else {"array": array_of(array)}
+    what = job_input(job, options, more, is_command=is_command)
     if dry:
         job_live.dry_run(what, seek, as_json=as_json, allow_pending=allow_pending)
         return
@@ -182,8 +189,8 @@ def list_command(
         str | None,
         Parameter(
             name=("--state", "-t"),
-            help="Only jobs in this state: pending, starting, running, stopping, succeeded,"
-            " failed or cancelled",
+            help="Only jobs in these states, separated by commas: pending, starting, running,"
+            " stopping, succeeded, failed, cancelled",
         ),
     ] = None,
     state_of: Annotated[

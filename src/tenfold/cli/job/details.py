@@ -91,6 +91,11 @@ def _origin(origin: Origin) -> Iterator[str]:
     yield f"code: git {code.revision[:12]}{branch}, {state}{more}"
 
 
+def memory_text(gib: float) -> str:
+    """Return a size in GiB, or in MiB if it is less than 1 GiB."""
+    return f"{gib * 1_024:.4g} MiB" if gib < 1 else f"{gib:.6g} GiB"
+
+
 def _resources(job: Job, requested: Requested) -> str:
     parts: list[str] = []
     if job.gpus:
@@ -102,7 +107,7 @@ def _resources(job: Job, requested: Requested) -> str:
     if requested.cpus:
         parts.append(f"{requested.cpus:g} {'CPU' if requested.cpus <= 1 else 'CPUs'}")
     if requested.memory_gib:
-        parts.append(f"{requested.memory_gib:g} GiB of memory")
+        parts.append(f"{memory_text(requested.memory_gib)} of memory")
     return "; ".join(parts) or "none requested"
 
 

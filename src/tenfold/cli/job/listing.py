@@ -76,15 +76,15 @@ def list_jobs(filters: ListFilters, options: ListOptions) -> None:
             "--watch and --json cannot be used together",
             "run `tenfold job list --json` as often as you need it",
         )
-    state = checked_state(filters.state)
+    states = checked_states(filters.state)
     since = None if filters.since is None else parse_timestamp(filters.since, "--since")
     with Client() as client:
         if filters.mine:
             filters = replace(filters, user=client.who_am_i().name)
         if options.watch:
-            _watch(client, filters, (state, since), columns, options.interval_s)
+            _watch(client, filters, (states, since), columns, options.interval_s)
             return
-        found = find_jobs(client, filters, state, since)
+        found = find_in_states(client, filters, states, since)
         if columns is not None and COLUMNS["eta"] in columns:
             found = replace(found, jobs=_with_forecasts(client, found.jobs))
     if options.as_json:
@@ -107,10 +107,14 @@ def _with_forecasts(client: Client, jobs: Sequence[Job]) -> tuple[Job, ...]:
     )
 
 
-def checked_state(text: str | None) -> JobState | None:
+def checked_states(text: str | None) -> tuple[JobState, ...]:
+    """Return job states that are separated by commas; none for all of them."""
+    names = () if text is None else tuple(text.split(","))
+    return tuple(dict.fromkeys(checked_state(name.strip().lower()) for name in names))
+
+
+def checked_state(text: str) -> JobState:
     """Return a job state; raise if there is no such state."""
-    if text is None:
-        return None
     for state in STATES:
         if text == state:
             return state
@@ -119,6 +123,23 @@ def checked_state(text: str | None) -> JobState | None:
         f"`{text}` is not a job state",
         f"valid states: {', '.join(STATES)}",
         field="--state",
+    )
+
+
+def find_in_states(
+    client: Client, filters: ListFilters, states: tuple[JobState, ...], since: str | None
+) -> Listing:
+    """Return jobs in any of these states, newest first; in all states if there are none."""
+    if len(states) < 2:
+        return find_jobs(client, filters, states[0] if states else None, since)
+    found = [find_jobs(client, filters, state, since) for state in states]
+    jobs = {job.id: job for one in found for job in one.jobs}
+    newest = sorted(jobs.values(), key=lambda job: job.submitted_at or "", reverse=True)
+    totals = [one.total for one in found if one.total is not None]
+    return replace(
+        found[0],
+        jobs=tuple(newest[: filters.limit]),
+        total=sum(totals) if len(totals) == len(found) else None,
     )
 
 
@@ -185,7 +206,7 @@ def print_columns(found: Listing, columns: Sequence[Column]) -> None:
 def _watch(
     client: Client,
     filters: ListFilters,
-    bounds: tuple[JobState | None, str | None],
+    bounds: tuple[tuple[JobState, ...], str | None],
     columns: Sequence[Column] | None,
     interval_s: float,
 ) -> None:
@@ -197,7 +218,7 @@ def _watch(
                 lines = max(1, get_terminal_size().lines - FRAME_LINES)
                 fitting = replace(filters, limit=min(filters.limit, lines))
             try:
-                found = find_jobs(client, fitting, *bounds)
+                found = find_in_states(client, fitting, *bounds)
             except Unreachable as problem:
                 print_note(f"{problem.message}; retrying")
             else:

@@ -31,6 +31,8 @@ TAIL_BYTES = 64 << 10
 """Bytes of a log that the control plane returns by default."""
 LINES_BYTES = 4 << 20
 """Bytes of a log in which the last lines are looked for."""
+NAMED_MOST = 10
+"""Members of an array that are named after `--wait`; `job list --array` has all of them."""
 RemedySearch = Literal["none", "cheapest", "every"]
 
 
@@ -338,9 +340,17 @@ def _wait(client: Client, made: Submitted, *, as_json: bool) -> None:
     else:
         for state in dict.fromkeys(job.state for job in ended):
             count = sum(job.state == state for job in ended)
-            _show_end(ended[0]) if not made.count else show(f"{count:,} {state}")
+            named = f": {_first([job.id for job in ended if job.state == state])}"
+            named = "" if state == "succeeded" else named
+            _show_end(ended[0]) if not made.count else show(f"{count:,} {state}{named}")
     if any(job.state != "succeeded" for job in ended):
         raise Exit(EXIT_NO if made.count else exit_status(ended[0]))
+
+
+def _first(names: list[str]) -> str:
+    """Return names in a line: the first ones, and how many more there are."""
+    rest = f" and {len(names) - NAMED_MOST:,} more" if len(names) > NAMED_MOST else ""
+    return ", ".join(names[:NAMED_MOST]) + rest
 
 
 def exit_status(job: Job) -> int:

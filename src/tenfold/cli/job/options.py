@@ -12,9 +12,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from tenfold.cli.job.scripts import array_size
 from tenfold.model.errors import InputError
 
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)(K|M|G|T)(?:i?B)?\Z", re.IGNORECASE)
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?\Z")
 _GIB = {"k": 1 / (1 << 20), "m": 1 / (1 << 10), "g": 1.0, "t": 1_024.0}
 
 
@@ -48,7 +50,7 @@ class JobOptions:
         str | None,
         Parameter(
             name=("--time-limit", "--time", "-t"),
-            help="Longest run time: 90m, 12h, 2d or Slurm's 1-12:00:00",
+            help="Longest run time: 90m, 12h, 2d or Slurm's 1-12:00:00; a number is minutes",
         ),
     ] = None
     priority: Annotated[int | None, Parameter(help="Higher starts first in your team")] = None
@@ -108,9 +110,14 @@ def keys_of(options: JobOptions) -> dict[str, object]:
         )
     lists = ("accelerator", "after", "needs")
     keys: dict[str, object] = {key: list(found) for key in lists if (found := _get(options, key))}
+    if options.after:
+        keys["after"] = [name for one in options.after for name in _dependency(one)]
     single = ("name", "team", "nodes", "gpus", "gpus_per_node", "cpus_per_node")
     single += ("memory_gib_per_node", "time_limit", "priority", "preemptible", "image")
     keys |= {key: value for key in single if (value := getattr(options, key)) is not None}
+    if options.time_limit is not None and _NUMBER.match(options.time_limit):
+        # As in Slurm; in a job file a number is seconds.
+        keys["time_limit"] = f"{options.time_limit}m"
     if options.mem is not None:
         keys["memory_gib_per_node"] = _gib(options.mem)
     if options.workdir is not None:
@@ -119,6 +126,35 @@ def keys_of(options: JobOptions) -> dict[str, object]:
     if options.env:
         keys["env"] = dict(_variable(one) for one in options.env)
     return keys
+
+
+def array_of(text: str) -> int:
+    """Return the size of an array as it is given on the command line."""
+    if text.isdecimal() and text.isascii():
+        return int(text)
+    size = array_size(text)
+    hint = "write the number of members; their indexes begin at 0"
+    raise InputError(
+        "wrong-value",
+        f"`--array` must be the number of members, got `{text}`",
+        hint if size is None else f"use `--array {size}`",
+        field="--array",
+    )
+
+
+def _dependency(text: str) -> list[str]:
+    """Return the jobs that `--after` names, also in Slurm's form `afterok:1:2`."""
+    kind, colon, rest = text.partition(":")
+    if kind == "afterok" and rest:
+        return [name for one in rest.split(",") for name in one.removeprefix("afterok:").split(":")]
+    if colon and kind in ("after", "afterany", "afternotok", "aftercorr"):
+        raise InputError(
+            "wrong-value",
+            f"`{kind}` is not supported: a job starts after others have succeeded",
+            f"use `--after {rest or 'JOB'}`",
+            field="--after",
+        )
+    return [text]
 
 
 def _get(options: JobOptions, key: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tenfold.cli.job.live import JobInput
 from tenfold.cli.job.options import JobOptions, keys_of
+from tenfold.cli.job.scripts import note_directives, note_standard_input
 from tenfold.client.endpoint import find_endpoint
 from tenfold.files.core.document import SUFFIXES, Document, decode, parse_document
 from tenfold.files.jobs.submission import job_source
@@ -21,8 +22,17 @@ SHELL_VARIABLES = ("PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV")
 """Variables that decide which program a command is. A command of this machine gets them."""
 
 
-def job_input(words: tuple[str, ...], options: JobOptions, more: Mapping[str, object]) -> JobInput:
-    """Return the job that the words of `job submit` describe; `more` are further keys."""
+def job_input(
+    words: tuple[str, ...],
+    options: JobOptions,
+    more: Mapping[str, object],
+    *,
+    is_command: bool = False,
+) -> JobInput:
+    """Return the job that the words of `job submit` describe; `more` are further keys.
+
+    `is_command` says that the words came after `--`.
+    """
     if not words:
         raise InputError(
             "no-job",
@@ -33,8 +43,10 @@ def job_input(words: tuple[str, ...], options: JobOptions, more: Mapping[str, ob
         return JobInput(
             job_source(_standard_input(), {**keys_of(options), **more}), options.snapshot
         )
-    if len(words) == 1 and is_job_file(words[0], options):
+    named = len(words) == 1 and Path(words[0]).suffix.lower() in SUFFIXES
+    if named or (len(words) == 1 and not is_command and is_job_file(words[0], options)):
         return JobInput(job_source(Path(words[0]), {**keys_of(options), **more}), options.snapshot)
+    note_standard_input(words, always=False)
     return command_input(words, options, more)
 
 
@@ -49,6 +61,7 @@ def command_input(
             "write it after `--`: `tenfold job run --gpus 8 -- python train.py`",
         )
     keys = {**keys_of(options), **(more or {})}
+    note_directives(words, keys)
     if _is_on_this_machine():
         # Those that the user passes win; without this, `python` would be another one than here.
         own = {name: os.environ[name] for name in SHELL_VARIABLES if name in os.environ}

@@ -39,7 +39,8 @@ def top_command(
     """
     from tenfold.cli.job.listing import checked_state  # noqa: PLC0415
 
-    checked_state(state)
+    if state:
+        checked_state(state)
     if find_spec("textual") is None:
         raise InputError(
             "textual-not-installed",

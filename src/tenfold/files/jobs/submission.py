@@ -48,7 +48,18 @@ RESERVED_VARIABLES = (
 """Variables that Tenfold sets for every job, so jobs cannot set them."""
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)\Z")
 _UNITS_S = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
+_BARE = re.compile(r"\d+(?:\.\d+)?\Z")
+_CLOCK = re.compile(r"(?:\d+-(?:[01]?\d|2[0-3])|\d+)(?::[0-5]?\d){0,2}\Z")
+"""A Slurm time whose smaller units are in range: not `1:99`."""
 _DURATION_HINT = "use seconds, or a duration such as `90m`, `12h`, `2d`, `1-12:00:00`"
+_OPTION_HINT = "use minutes, or a duration such as `90m`, `12h`, `2d`, `1-12:00:00`"
+_SETTING = re.compile(r"`(\w+) = (?:\"([^`\"]*)\"|([\w.]+))`")
+"""A key of a job file with its value, as hints have it."""
+_WITHOUT_OPTION = frozenset(
+    {"preemptible", "elastic", "checkpoint", "grace", "silent_limit", "idle_after", "kind"}
+    | {"off_peak", "within", "how", "avoids"}
+)
+"""Keys that only a job file can set."""
 
 
 class JobSource(NamedTuple):
@@ -206,8 +217,22 @@ def _faulty(
         where = (key, *one.path[1:]) if one.path else ()
         message = one.message.replace(f"`{main}`", f"`{key}`")
         file, line = ("", None) if is_option else (document.file, document.line_of(where))
-        located.append(replace(one, message=message, path=where, file=file, line=line))
+        hint = with_options(one.hint) if is_option else one.hint
+        located.append(replace(one, message=message, hint=hint, path=where, file=file, line=line))
     return InvalidFile(document.file, sorted(located, key=lambda one: one.line or 0))
+
+
+def with_options(hint: str) -> str:
+    """Return a hint for a command line: `--nodes 2` in place of `nodes = 2`."""
+
+    def option(match: re.Match[str]) -> str:
+        key, value = match[1], match[2] or match[3] or ""
+        if key in _WITHOUT_OPTION:
+            return f"{match[0]} in a job file"
+        return f"`{_option(key)}`" if value == "true" else f"`{_option(key)} {value}`"
+
+    found = _SETTING.sub(option, hint.replace(_DURATION_HINT, _OPTION_HINT))
+    return found.replace("set `--", "use `--")
 
 
 def _option(key: str) -> str:
@@ -339,7 +364,12 @@ def _span_faults(span: str | float | None, path: tuple[str, ...]) -> Iterator[Fi
     if not isinstance(span, str):
         return
     seconds = _seconds(span)
-    if seconds is None:
+    if _BARE.match(bare := span.strip()):
+        key = ".".join(path)
+        message = f'`{key}` has no unit: "{bare}" could be minutes or seconds'
+        hint = f'write "{bare}m" or "{bare}s"; a number without quotes is seconds'
+        yield Finding(code="wrong-value", message=message, hint=hint, path=path)
+    elif seconds is None:
         yield wrong_value(path, "a duration", span, hint=_DURATION_HINT)
     elif not seconds:
         message = f"`{'.'.join(path)}` must be longer than 0 s, got `{span}`"
@@ -372,6 +402,8 @@ def _seconds(text: str) -> float | None:
     match = _SPAN.match(text.strip().lower())
     if match is not None:
         return float(match[1]) * _UNITS_S[match[2]]
+    if _CLOCK.match(text.strip()) is None:
+        return None
     try:
         return slurm_seconds(text)
     except ValueError:

@@ -497,7 +497,7 @@ class _Supervisor:
             # The killed process need not be the member: a shell passes the failure on.
             self._how = "out-of-memory"
             memory_mib = sum(one["memory_mib"] for one in self.launch["members"])
-            sentence = f"the job exceeded its memory request of {memory_mib:,} MiB"
+            sentence = f"the job exceeded its memory limit of {memory_mib:,} MiB"
             self._reason = {"code": "out-of-memory", "sentence": sentence}
         elif self._how == "exited" and member is not None and code is not None:
             self._reason = runtime_failure(self.launch, self.folder.path, member, code)

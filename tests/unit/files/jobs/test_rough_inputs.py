@@ -76,3 +76,20 @@ def test_a_clock_waits_for_a_moment_that_the_kernel_cannot_count_to():
     finally:
         os.close(reader)
         os.close(writer)
+
+
+def test_a_duration_in_quotes_without_a_unit_is_refused_with_what_to_write():
+    [found] = faults_of(time_limit="10")
+    assert found.message == '`time_limit` has no unit: "10" could be minutes or seconds'
+    assert found.hint == 'write "10m" or "10s"; a number without quotes is seconds'
+
+
+@pytest.mark.parametrize("span", ["1:99", "1:30:61", "1-24:00:00"])
+def test_a_time_whose_minutes_or_seconds_are_out_of_range_is_refused(span: str):
+    [found] = faults_of(time_limit=span)
+    assert found.message.startswith("`time_limit` expects a duration")
+
+
+@pytest.mark.parametrize("span", ["90:00", "1:30:00", "36:00:00", "1-12", "1-12:00:00"])
+def test_times_of_slurm_are_durations(span: str):
+    assert faults_of(time_limit=span) == []
