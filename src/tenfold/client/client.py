@@ -97,6 +97,7 @@ class Client(_Connection):
     page = _blocking(Operations.page)
     jobs = _iterating(Operations.jobs)
     cancel = _blocking(Operations.cancel)
+    rerun = _blocking(Operations.rerun)
     release = _blocking(Operations.release)
     why = _blocking(Operations.why)
     wait = _blocking(Operations.wait)

@@ -202,6 +202,13 @@ class Operations:
         """Cancel a pending or running job."""
         return await self._call(delete(_job(job_id), CancelledJob))
 
+    async def rerun(self, job_id: str) -> Submitted:
+        """Submit a job again: same command, resources and variables, without its `after`.
+
+        An array is submitted as a whole; a member of one as a single job with its index.
+        """
+        return await self._call(post(f"{_job(job_id)}/rerun", Submitted))
+
     async def release(self, job_id: str) -> ReleasedJob:
         """Release a held job, so that it is pending again. Needs role `operator`."""
         return await self._call(post(f"{_job(job_id)}/release", ReleasedJob))

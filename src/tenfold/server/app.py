@@ -15,6 +15,7 @@ from tenfold.server.routes import fleet as routes_fleet
 from tenfold.server.routes import jobs as routes_jobs
 from tenfold.server.routes import logs as routes_logs
 from tenfold.server.routes import nodes as routes_nodes
+from tenfold.server.routes import rerun as routes_rerun
 from tenfold.server.routes import shells as routes_shells
 from tenfold.server.routes import tokens as routes_tokens
 from tenfold.server.routes import why as routes_why
@@ -31,6 +32,7 @@ def make_app(control: Control, more: tuple[ControllerRouterHandler, ...] = ()) -
     routes: list[Router] = [
         routes_jobs.ROUTES,
         routes_dry_run.ROUTES,
+        routes_rerun.ROUTES,
         routes_why.ROUTES,
         routes_logs.ROUTES,
         routes_shells.ROUTES,

@@ -376,6 +376,18 @@ def cancel_command(
     job_live.cancel(jobs, as_json=as_json)
 
 
+@app.command(name="rerun")
+def rerun_command(job: JobName, *, as_json: Json = False) -> None:
+    """Submit a job again: same command, resources and variables, without its dependencies.
+
+    An array is submitted again as a whole. A member of an array, such as 'sweep-3[7]', is
+    submitted alone, as a single job with the same index.
+    """
+    from tenfold.cli.job import live as job_live  # noqa: PLC0415
+
+    job_live.rerun(job, as_json=as_json)
+
+
 @app.command(name="release")
 def release_command(job: JobName, *, as_json: Json = False) -> None:
     """Release a job that is held after an internal error of the control plane.

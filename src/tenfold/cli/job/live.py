@@ -306,6 +306,13 @@ def cancel(job_ids: tuple[str, ...], *, as_json: bool) -> None:
         raise last_error
 
 
+def rerun(job_id: str, *, as_json: bool) -> None:
+    """Submit a recorded job again, and print its name."""
+    with Client() as client:
+        made = client.rerun(job_id)
+    print_json(made) if as_json else show_submitted(made)
+
+
 def release(job_id: str, *, as_json: bool) -> None:
     """Release a held job."""
     with Client() as client:

@@ -31,7 +31,7 @@ from tenfold.model.job.spec import (
     JobFile,
     JobSpec,
 )
-from tenfold.model.job.submission import Submission
+from tenfold.model.job.submission import ARRAY_INDEX, Submission
 from tenfold.model.job.terms import Terms
 from tenfold.model.strings import is_one_line
 from tenfold.model.units import SECOND, Millis
@@ -45,7 +45,7 @@ RESERVED_VARIABLES = (
     "MASTER_ADDR",
     "MASTER_PORT",
 )
-"""Variables that Tenfold sets for every job, so jobs cannot set them."""
+"""Variables that only Tenfold may set, such as `TENFOLD_ARRAY_INDEX` for members of an array."""
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)\Z")
 _UNITS_S = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 _BARE = re.compile(r"\d+(?:\.\d+)?\Z")
@@ -356,8 +356,11 @@ def _faults(row: JobSpec) -> Iterator[Finding]:
         yield wrong_value(("accelerator",), "a non-empty string", row.accelerator)
     for name in row.env:
         if name.startswith(RESERVED_VARIABLES):
-            message = f"`env` sets `{name}`, which Tenfold sets for every job"
-            yield Finding(code="wrong-value", message=message, hint="remove it", path=("env", name))
+            message = f"`env` sets `{name}`, which only Tenfold may set"
+            hint = "remove it"
+            if name == ARRAY_INDEX:
+                hint = "remove it; `tenfold job rerun 'ARRAY[INDEX]'` runs one member again"
+            yield Finding(code="wrong-value", message=message, hint=hint, path=("env", name))
 
 
 def _span_faults(span: str | float | None, path: tuple[str, ...]) -> Iterator[Finding]:

@@ -126,3 +126,21 @@ def test_jobs_are_listed_from_a_moment_on(member: Client):
     assert member.get(JOBS, params={"since": "2100-01-01T00:00:00"}).json()["jobs"] == []
     bad = member.get(JOBS, params={"since": "lately"})
     assert (bad.status_code, bad.json()["field"]) == (400, "since")
+
+
+def test_a_job_is_submitted_again_as_recorded_without_what_it_came_after(
+    member: Client, processes: FakeProcesses
+):
+    base = an_array(member, 3)
+    sent = {**FOUR, "name": "late", "env": {"SEED": "7"}, "time_limit": 600, "after": [base]}
+    late = member.post(JOBS, json=sent).json()["id"]
+    answer = member.post(f"{JOBS}/{late}/rerun")
+    assert answer.status_code == 201
+    told = member.get(f"{JOBS}/{answer.json()['id']}").json()["requested"]
+    assert (told["command"], told["env"], told["time_limit_s"]) == (["true"], ["SEED"], 600)
+    assert told["after"] == []
+    one = member.post(f"{JOBS}/{base}[2]/rerun").json()
+    assert "count" not in one
+    assert member.get(f"{JOBS}/{one['id']}").json()["requested"]["env"] == ["TENFOLD_ARRAY_INDEX"]
+    assert member.post(f"{JOBS}/{base}/rerun").json()["count"] == 3
+    assert member.post(f"{JOBS}/nothing-9/rerun").status_code == 404
