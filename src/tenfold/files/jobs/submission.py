@@ -56,7 +56,7 @@ _OPTION_HINT = "use minutes, or a duration such as `90m`, `12h`, `2d`, `1-12:00:
 _SETTING = re.compile(r"`(\w+) = (?:\"([^`\"]*)\"|([\w.]+))`")
 """A key of a job file with its value, as hints have it."""
 _WITHOUT_OPTION = frozenset(
-    {"preemptible", "elastic", "checkpoint", "grace", "silent_limit", "idle_after", "kind"}
+    {"elastic", "checkpoint", "grace", "silent_limit", "idle_after", "kind"}
     | {"off_peak", "within", "how", "avoids"}
 )
 """Keys that only a job file can set."""
@@ -229,7 +229,9 @@ def with_options(hint: str) -> str:
         key, value = match[1], match[2] or match[3] or ""
         if key in _WITHOUT_OPTION:
             return f"{match[0]} in a job file"
-        return f"`{_option(key)}`" if value == "true" else f"`{_option(key)} {value}`"
+        if value in ("true", "false"):
+            return f"`{_option(key if value == 'true' else f'no_{key}')}`"
+        return f"`{_option(key)} {value}`"
 
     found = _SETTING.sub(option, hint.replace(_DURATION_HINT, _OPTION_HINT))
     return found.replace("set `--", "use `--")

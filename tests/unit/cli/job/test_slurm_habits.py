@@ -90,7 +90,7 @@ def test_one_word_after_the_dashes_is_a_command(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_hints_for_a_command_line_name_options():
-    hint = 'use `time_limit = "23h"`, set `preemptible = true`; or set `allow_pending = true`'
+    hint = 'use `time_limit = "23h"`, set `preemptible = false`; or set `kind = "batch"`'
     assert with_options(hint) == (
-        "use `--time-limit 23h`, set `preemptible = true` in a job file; or use `--allow-pending`"
+        'use `--time-limit 23h`, use `--no-preemptible`; or set `kind = "batch"` in a job file'
     )

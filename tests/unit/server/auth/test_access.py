@@ -30,6 +30,7 @@ SERVED = {
     ("GET", "/api/v1/jobs/{job_id:str}/logs"),
     ("GET", "/api/v1/jobs/{job_id:str}/why"),
     ("POST", "/api/v1/jobs/{job_id:str}/release"),
+    ("POST", "/api/v1/jobs/{job_id:str}/rerun"),
     ("POST", "/api/v1/jobs/{job_id:str}/shells"),
     ("GET", "/api/v1/jobs/{job_id:str}/shells/{shell_id:str}"),
     ("POST", "/api/v1/jobs/{job_id:str}/shells/{shell_id:str}"),
