@@ -19,12 +19,13 @@ from tenfold.server.submissions import SubmissionRequest, sized
 
 OWN_FOLDER = "it runs in a folder of its own"
 HINT = "let that user enter the folder (`chmod o+x`), or leave out `workdir`"
+MISSING_HINT = "create the folder first, or leave out `workdir`"
 
 
 class ClosedFolder(NamedTuple):
     """Why the jobs of a team cannot use a folder."""
 
-    kind: Literal["missing", "closed"]
+    kind: Literal["missing", "closed", "read-only"]
     sentence: str
 
 
@@ -56,25 +57,49 @@ def with_workdirs(
         return known[team, folder]
 
     for place, one in enumerate(request.submissions):
-        folder = _origin(one).folder
-        if (workdir := _absolute(one)) and (found := closed(one.team, workdir)) is not None:
-            if found.kind == "closed":
+        if workdir := _absolute(one):
+            found = closed(one.team, workdir)
+            if found is not None and found.kind == "read-only":
+                notes[place] = found.sentence
+            elif found is not None and (found.kind == "closed" or _must_exist(one, machine)):
                 path = ("jobs", place, "workdir") if request.is_batch else ("workdir",)
-                message = f"`workdir` cannot be used: {found.sentence}"
-                findings.append(
-                    Finding(code="workdir-closed", message=message, hint=HINT, path=path)
-                )
-        elif not one.run_spec.folder and folder:
-            if _origin(one).machine != machine:
-                notes[place] = f"{OWN_FOLDER}: you submitted it from another machine"
-            elif (found := closed(one.team, folder)) is not None:
-                notes[place] = f"{OWN_FOLDER}: {found.sentence}"
-            else:
-                one = replace(one, run_spec=replace(one.run_spec, submit_folder=folder))  # noqa: PLW2901
-        made.append(one)
+                findings.append(_unusable(found, path))
+            made.append(one)
+            continue
+        placed, note = _in_submit_folder(one, machine, closed)
+        made.append(placed)
+        if note:
+            notes[place] = note
     if findings:
         raise validation_problem(findings, "the submission")
     return replace(request, submissions=sized(made), workdir_notes=notes)
+
+
+def _in_submit_folder(one: Submission, machine: str, closed: FolderCheck) -> tuple[Submission, str]:
+    """Return a job that runs where it was submitted, if it can; and a note."""
+    folder = _origin(one).folder
+    if one.run_spec.folder or not folder:
+        return one, ""
+    if _origin(one).machine != machine:
+        return one, f"{OWN_FOLDER}: you submitted it from another machine"
+    found = closed(one.team, folder)
+    if found is not None and found.kind != "read-only":
+        return one, f"{OWN_FOLDER}: {found.sentence}"
+    there = replace(one, run_spec=replace(one.run_spec, submit_folder=folder))
+    return there, "" if found is None else found.sentence
+
+
+def _must_exist(one: Submission, machine: str) -> bool:
+    """Tell whether a folder must exist at submission: not if another job may create it first."""
+    has_earlier = one.terms is not None and bool(one.terms.after)
+    return _origin(one).machine == machine and not one.run_spec.image and not has_earlier
+
+
+def _unusable(found: ClosedFolder, path: tuple[str | int, ...]) -> Finding:
+    message = f"`workdir` cannot be used: {found.sentence}"
+    if found.kind == "missing":
+        return Finding(code="workdir-missing", message=message, hint=MISSING_HINT, path=path)
+    return Finding(code="workdir-closed", message=message, hint=HINT, path=path)
 
 
 def _absolute(one: Submission) -> str:

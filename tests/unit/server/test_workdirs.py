@@ -4,15 +4,17 @@ import os
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tenfold.live.local.attempt.folder import ExecutorDir
 from tenfold.live.local.attempt.places import JobFolders
 from tenfold.live.local.member.team_users import TeamUsers, UidRange
-from tenfold.model.ids import TeamId
+from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import shape_of
 from tenfold.model.job.origin import Origin
 from tenfold.model.job.run_spec import CheckpointSpec, RunSpec
 from tenfold.model.job.submission import Submission
+from tenfold.model.job.terms import Terms
 from tenfold.server.problems import Problem
 from tenfold.server.runtime.state_dir import check_folders
 from tenfold.server.submissions import SubmissionRequest
@@ -47,11 +49,26 @@ def test_a_folder_of_another_machine_or_one_that_is_gone_is_not_used_and_a_note_
     assert [one.submissions[0].run_spec.submit_folder for one in (there, gone)] == ["", ""]
 
 
-def test_a_stated_folder_wins_and_one_that_is_still_missing_may_be_made_later(tmp_path: Path):
-    asked = request(folder=f"{tmp_path}/later", submitted_in=str(tmp_path))
+def test_a_stated_folder_wins(tmp_path: Path):
+    asked = request(folder=str(tmp_path), submitted_in="/usr")
     made = with_workdirs(asked, HERE, check_folders(None))
     assert made.submissions[0].run_spec == asked.submissions[0].run_spec
     assert made.workdir_notes == {}
+
+
+def test_a_stated_folder_that_is_missing_here_is_refused_unless_it_may_be_made_later(
+    tmp_path: Path,
+):
+    asked = request(folder=f"{tmp_path}/later", submitted_in=str(tmp_path))
+    with pytest.raises(Problem) as refused:
+        with_workdirs(asked, HERE, check_folders(None))
+    assert refused.value.faults[0].code == "workdir-missing"
+    elsewhere = request(folder=f"{tmp_path}/later", submitted_in=str(tmp_path), machine="other")
+    (one,) = elsewhere.submissions
+    later = replace(asked.submissions[0], terms=Terms(after=(JobId("maker-1"),)))
+    for made in (elsewhere, SubmissionRequest((later,), False)):
+        with_workdirs(made, HERE, check_folders(None))
+    assert one.run_spec.folder == f"{tmp_path}/later"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as the user of a team")
@@ -68,12 +85,18 @@ def test_a_folder_that_the_user_of_the_team_cannot_enter_is_refused_or_not_used(
     check = check_folders(users)
     made = with_workdirs(request(submitted_in=str(closed)), HERE, check)
     said = f"jobs of team `red` (uid {uid}) cannot enter `{closed}`: permission denied"
-    assert made.workdir_notes == {0: f"it runs in a folder of its own: {said}"}
+    assert made.workdir_notes[0].startswith(f"it runs in a folder of its own: {said}")
+    assert "`tenfold up --team-users off`" in made.workdir_notes[0]
     with pytest.raises(Problem) as refused:
         with_workdirs(request(folder=str(closed)), HERE, check)
     assert refused.value.faults[0].code == "workdir-closed"
     assert said in refused.value.faults[0].message
-    assert check(RED, "/usr") is None
+    found = check(RED, "/usr")
+    assert found is not None
+    assert found.kind == "read-only"
+    read_only = with_workdirs(request(submitted_in="/usr"), HERE, check)
+    assert read_only.submissions[0].run_spec.submit_folder == "/usr"
+    assert "cannot write to `/usr`; move the files" in read_only.workdir_notes[0]
 
 
 def test_checkpoints_stay_in_the_folder_of_the_job(tmp_path: Path):

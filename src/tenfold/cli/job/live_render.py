@@ -109,6 +109,8 @@ def show_nodes(nodes: Sequence[Node]) -> None:
             node.site,
             node.pool,
             f"{node.gpus} x {node.accelerator}" if node.gpus else "",
+            "" if node.gpus_free is UNSET or not node.gpus else str(node.gpus - node.gpus_free),
+            "" if node.gpus_free is UNSET or not node.gpus else str(node.gpus_free),
             node.state,
             node.cause,
             "yes" if node.pool.startswith(VIRTUAL) else "",
@@ -116,7 +118,8 @@ def show_nodes(nodes: Sequence[Node]) -> None:
         for node in nodes
     ]
     if rows:
-        columns = ["node", "site", "pool", "GPUs", "state", "reason", "virtual"]
+        columns = ["node", "site", "pool", "GPUs", ">allocated", ">free", "state", "reason"]
+        columns.append("virtual")
         show(table("", columns, rows), "")
     gpus = sum(node.gpus for node in nodes)
     show(f"{count(len(nodes), 'node')}, {count(gpus, 'GPU')}")

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tenfold.model.strings import Line, Name
 
@@ -83,6 +83,8 @@ class Node(Struct, frozen=True, kw_only=True):
     """The cause as a sentence, if it is a code."""
     test: NodeTest | None = None
     """Its last acceptance test; None if it had none."""
+    gpus_free: int | UnsetType = UNSET
+    """GPUs that no job holds, even partly; `UNSET` for nodes that are not in the fleet."""
 
 
 class Nodes(Struct, frozen=True, kw_only=True):

@@ -8,6 +8,8 @@ from typing import Annotated
 
 from litestar import Router, get, post
 from litestar.params import FromPath, QueryParameter
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from tenfold.journal import read
 from tenfold.live.inbox import AcceptNode, NodeBatch, RetestNode, SetNodeState
@@ -44,7 +46,13 @@ Cause = Annotated[
 def list_nodes(request: AuthedRequest, control: ControlDep) -> Nodes:
     """List the nodes of the fleet."""
     rows = read.nodes(control.store)
-    return Nodes(nodes=tuple(to_node(row, request.user) for row in rows))
+    free = control.follower.snapshot().fleet.gpus_free
+    return Nodes(
+        nodes=tuple(
+            replace(to_node(row, request.user), gpus_free=free.get(NodeId(row.id), UNSET))
+            for row in rows
+        )
+    )
 
 
 @post("/nodes", opt=requires_role(Role.operator), status_code=200, operation_id="markNodes")

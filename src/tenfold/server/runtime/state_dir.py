@@ -117,6 +117,10 @@ class StateDir:
         self.address.unlink(missing_ok=True)
 
 
+WAY_OUT = "move the files, or use `tenfold up --team-users off` if only you use this machine"
+"""What to do where the user of a team has no access to the files of the submitter."""
+
+
 def _had_events(head: Path) -> bool:
     with suppress(OSError):
         found = read_head(head)
@@ -217,11 +221,15 @@ def check_folders(users: TeamUsers | None) -> FolderCheck:
         try:
             with reading_as(user):
                 os.close(open_folder(folder))
+                can_write = user is None or os.access(folder, os.W_OK, effective_ids=True)
         except (FileNotFoundError, NotADirectoryError):
             return ClosedFolder("missing", f"`{folder}` is not a folder on this machine")
         except OSError as error:
             why = (error.strerror or "").lower()
-            return ClosedFolder("closed", f"{whose} cannot enter `{folder}`: {why}")
+            way_out = "" if user is None else f"; {WAY_OUT}"
+            return ClosedFolder("closed", f"{whose} cannot enter `{folder}`: {why}{way_out}")
+        if not can_write:
+            return ClosedFolder("read-only", f"{whose} cannot write to `{folder}`; {WAY_OUT}")
         return None
 
     return check

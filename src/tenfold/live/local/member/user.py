@@ -104,7 +104,10 @@ def blocked_by(file: str, user: UserLine) -> str:
     for path in (file, _interpreter(file)):
         closed = _closed(os.path.realpath(path)) if path else ""
         if closed:
-            return f"; the user of team `{user['name']}` (uid {user['uid']}) cannot {closed}"
+            return (
+                f"; the user of team `{user['name']}` (uid {user['uid']}) cannot {closed}: move it,"
+                " or use `tenfold up --team-users off` if only you use this machine"
+            )
     return ""
 
 
