@@ -119,7 +119,7 @@ def test_a_job_file_of_one_line_comes_over_a_pipe_and_options_override_it(
         (["submit"], "no job file and no command given"),
         (["run", "--nodes", "0", "--", "true"], "`--nodes` expects a whole number from 1"),
         (["run", "--time-limit", "soon", "--", "true"], "`--time-limit` expects a duration"),
-        (["run", "--env", "CUDA_VISIBLE_DEVICES=1", "--", "true"], "which Tenfold sets"),
+        (["run", "--env", "CUDA_VISIBLE_DEVICES=1", "--", "true"], "which only Tenfold may set"),
         (["run", "--env", "NOT_SET_HERE", "--", "true"], "but it is not set"),
         (["run", "--mem", "64", "--", "true"], "a size with a unit"),
         (["submit", "own.py"], "tenfold job submit -- python own.py"),
