@@ -6,12 +6,14 @@ them or to none, and is one entry in the journal.
 
 from typing import Annotated
 
+from anyio import to_thread
 from litestar import Router, get, post
 from litestar.params import FromPath, QueryParameter
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from tenfold.journal import read
+from tenfold.journal.store import last_seq
 from tenfold.live.inbox import AcceptNode, NodeBatch, RetestNode, SetNodeState
 from tenfold.model.api.nodes import (
     NodeActionRequest,
@@ -66,6 +68,7 @@ async def mark_nodes(request: AuthedRequest, control: ControlDep) -> NodeStatuse
     requests = tuple(node_request(row.verb, name, request.user.name, row.cause) for name in names)
     check_writable(control.trouble())
     await call_loop(control.inbox, NodeBatch(requests), control.wait_s)
+    await to_thread.run_sync(_refresh, control)
     return NodeStatuses(
         nodes=tuple(NodeStatus(id=name, state=STATE_AFTER[row.verb]) for name in names)
     )
@@ -148,11 +151,19 @@ def node_request(
     return SetNodeState(NodeId(node), STATE_AFTER[verb], cause_text)
 
 
+def _refresh(control: Control) -> None:
+    """Bring the snapshot up to date, so that the next request sees the change."""
+    with control.store.reading() as connection:
+        seq = last_seq(connection)
+    control.follower.snapshot(seq)
+
+
 async def _one(
     control: Control, verb: NodeVerb, node_id: str, by: str, cause: str = ""
 ) -> NodeStatus:
     check_writable(control.trouble())
     await call_loop(control.inbox, node_request(verb, node_id, by, cause), control.wait_s)
+    await to_thread.run_sync(_refresh, control)
     return NodeStatus(id=node_id, state=STATE_AFTER[verb])
 
 
