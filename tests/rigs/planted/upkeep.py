@@ -1,9 +1,16 @@
 """What keeps a planted fleet up, sized for the factors that its layers are to stand."""
 
+from math import sqrt
 from random import Random
 
 from tenfold.model.facts.failure_law import NO_FAILURES, FailureLaw
-from tenfold.model.growth.growth import Controller, Monitoring, Operations, ServiceLoad
+from tenfold.model.growth.growth import (
+    Controller,
+    GrowSpec,
+    Monitoring,
+    Operations,
+    ServiceLoad,
+)
 from tenfold.model.units import Bytes
 from tests.rigs.planted.failure_truth import spares_break
 from tests.rigs.planted.plan import NODE_GPUS, Replica, Work
@@ -114,9 +121,9 @@ class Upkeep:
         if stands is None or work is None:
             return ()
         if work.teams > 1 or self.draw.random() < 0.5:
-            return (Controller(kind="tenfold", cost_ms_per_job=work.every_s * 1_000 / stands),)
+            return (Controller(kind="tenfold", cost_ms_per_job=1_000 / _fast_enough(stands, work)),)
         heads = self.draw.randint(1, 4)
-        cycles = 60 * stands / (work.every_s * heads)
+        cycles = 60 * _fast_enough(stands, work) / heads
         return (Controller(kind="kueue", cycles_per_min=cycles, heads_per_cycle=heads),)
 
     def services(self, *, grows: bool) -> tuple[ServiceLoad, ...]:
@@ -132,6 +139,12 @@ class Upkeep:
             return (_asked(fit * replica.qps / stands, None),)
         most = max(1, self.draw.randint(fit // 4, fit // 2))
         return (_asked(most * replica.qps / stands, most),)
+
+
+def _fast_enough(stands: float, work: Work) -> float:
+    """Return starts a second with which jobs wait as long as they may at a factor (M/D/1)."""
+    comes, most_s = stands / work.every_s, GrowSpec().limits.admission_wait_s_most
+    return (comes + sqrt(comes * comes + 2 * comes / most_s)) / 2
 
 
 def _asked(qps: float, replicas_most: int | None) -> ServiceLoad:

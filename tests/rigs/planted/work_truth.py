@@ -88,7 +88,10 @@ def _admitted(plan: Plan, work: Work) -> dict[str, float]:
     if not plan.grow.controllers or plan.axis not in WITH_JOBS:
         return {}
     [controller] = plan.grow.controllers
-    return {"admission": _per_s(controller) * work.every_s}
+    # Jobs come by chance to a server that takes the same time for each: M/D/1.
+    starts, most_s = _per_s(controller), plan.grow.limits.admission_wait_s_most
+    comes = 2 * most_s * starts * starts / (1 + 2 * most_s * starts)
+    return {"admission": comes * work.every_s}
 
 
 def _per_s(controller: Controller) -> float:
