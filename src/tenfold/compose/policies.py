@@ -10,7 +10,6 @@ from functools import partial
 from tenfold.decide.place.indexed import IndexedDecider
 from tenfold.fleet.capacity import Capacity
 from tenfold.fleet.fleet import FleetView
-from tenfold.fleet.topology.topology import TopologyCapacity, powered_capacity
 from tenfold.model.job.job import Job, Shape
 from tenfold.model.policy.policy import Placement, Policy
 from tenfold.model.units import MINUTE
@@ -75,16 +74,10 @@ def _decider_for(
 def capacity_of(placement: Placement, shapes: Iterable[Shape] | None) -> CapacityFactory:
     """Return how a decider is to build its index of free capacity."""
     if placement != "fgd" and shapes is not None and all(_is_plain(shape) for shape in shapes):
-        return powered_capacity
+        return Capacity.of
     from tenfold.decide.place.score.scored import make_capacity  # noqa: PLC0415
 
-    return partial(_scored_within_power, make=partial(make_capacity, placement=placement))
-
-
-def _scored_within_power(view: FleetView, make: CapacityFactory) -> Capacity:
-    """Return capacity by score, unless racks have power limits, which come before any score."""
-    powered = powered_capacity(view)
-    return powered if isinstance(powered, TopologyCapacity) else make(view)
+    return partial(make_capacity, placement=placement)
 
 
 def _queue(policy: Policy, capacity_factory: CapacityFactory) -> IndexedDecider:

@@ -370,12 +370,3 @@ def _may_be_blocked_by_topology(shape: Shape) -> bool:
 def _node_index(split: GangSplit) -> TopologyNodeIndex:
     assert isinstance(split.node_index, TopologyNodeIndex)
     return split.node_index
-
-
-def powered_capacity(view: FleetView) -> Capacity:
-    """Return the free capacity of a fleet within the power limits of its racks.
-
-    Where no rack has a limit that matters, the plain index is as good and faster.
-    """
-    limited = any(node.rack_watts for node in view.nodes.values())
-    return TopologyCapacity.of(view) if limited else Capacity.of(view)
