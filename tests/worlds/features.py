@@ -230,6 +230,11 @@ FEATURES: dict[str, Scenario] = {
             task(45.5, 100, 16, team="blue"),
         ),
     ),
+    "jobs that re-ranking does not stop": Scenario(
+        policy=Policy(name="tenfold"),
+        nodes=nodes(1),
+        tasks=(task(0, 300, 8, terms=Terms(keep_on_rerank=True)), task(3, 5, 8)),
+    ),
     "idle sessions": Scenario(
         policy=governed(team("red"), idle_ms=minutes(45)),
         nodes=nodes(2),

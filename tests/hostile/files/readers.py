@@ -47,6 +47,7 @@ NOT_READERS = {
     "tenfold.files.core.read_errors.read_error": "makes an error",
     "tenfold.files.core.rows.read_row": "takes values, not a file",
     "tenfold.files.core.rows.read_rows": "takes values, not a file",
+    "tenfold.files.fleet.read.read_tables": "takes values, not a file",
     "tenfold.files.policy.govern.read_governance": "takes values, not a file",
     "tenfold.files.prices.tables.read_table": "by read_price_catalogue",
     "tenfold.files.slurm.conf_nodes.read_conf_nodes": "by read_slurm_file",

@@ -32,6 +32,7 @@ GET    /api/v1/jobs                           401  401 401   200 200  200 200  2
 POST   /api/v1/jobs                           401  401 401   403 403  201 403  201 201  201 201
 POST   /api/v1/jobs/dry-run                   401  401 401   403 403  200 403  200 200  200 200
 GET    /api/v1/jobs/{job_id}                  401  401 401   200 404  200 404  200 200  200 200
+POST   /api/v1/jobs/{job_id}/rerun            401  401 401   403 403  201 404  201 201  201 201
 POST   /api/v1/jobs/{job_id}/release          401  401 401   403 403  403 403  409 409  409 409
 DELETE /api/v1/jobs/{job_id}                  401  401 401   403 403  202 404  202 202  202 202
 GET    /api/v1/jobs/{job_id}/logs             401  401 401   200 404  200 404  200 200  200 200

@@ -85,6 +85,9 @@ def upgrade_of(design: Design, price: FabricPrice = ASSUMED_PRICE) -> UpgradeAns
         return Misfit((Reason("memory-exceeded", fields),))
     target = replace(design.target, gpus=base.gpus)
     today = search(request, target, base.gpus)
+    if not today.found:
+        fields = {"model": request.job.model, "gpus": base.gpus}
+        return Misfit((Reason("memory-exceeded", fields),))
     rate = request.global_batch * request.seq / float(today.step_s[0])
     parts = breakdown_at(today, 0)
     made = _options(design, target, base.gpus, rate, price)

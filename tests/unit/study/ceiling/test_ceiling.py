@@ -232,7 +232,11 @@ def test_replicas_and_models_are_counted(fleet):
 def test_what_is_expected_is_held_against_the_ceilings():
     answer = ceiling(open_fleet(EXAMPLES / "research-256" / "fleet.toml"))
     assert answer.gpus_expected == 4096
-    assert [one.layer for one in answer.short_of_expected] == ["site-power", "rack-power"]
+    assert [one.layer for one in answer.short_of_expected] == [
+        "efficiency",
+        "site-power",
+        "rack-power",
+    ]
 
 
 def test_a_wider_domain_frees_the_scale_up_layer():
