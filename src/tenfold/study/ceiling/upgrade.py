@@ -85,9 +85,6 @@ def upgrade_of(design: Design, price: FabricPrice = ASSUMED_PRICE) -> UpgradeAns
         return Misfit((Reason("memory-exceeded", fields),))
     target = replace(design.target, gpus=base.gpus)
     today = search(request, target, base.gpus)
-    if not today.found:
-        fields = {"model": request.job.model, "gpus": base.gpus}
-        return Misfit((Reason("memory-exceeded", fields),))
     rate = request.global_batch * request.seq / float(today.step_s[0])
     parts = breakdown_at(today, 0)
     made = _options(design, target, base.gpus, rate, price)
@@ -109,9 +106,12 @@ def upgrade_of(design: Design, price: FabricPrice = ASSUMED_PRICE) -> UpgradeAns
 
 
 def _base(design: Design) -> ScalePoint | None:
-    """Return the largest size within today's fleet that can be doubled."""
-    points = design.curve.points if design.curve else ()
-    within = [point for point in points if point.gpus <= design.gpus_today]
+    """Return the largest size within today's fleet that trains the batch as requested."""
+    if design.curve is None:
+        return None
+    batch, points = design.curve.global_batch, design.curve.points
+    exact = [one for one in points if one.plan.global_batch == batch]
+    within = [one for one in exact if one.gpus <= design.gpus_today]
     return within[-1] if within else None
 
 
