@@ -181,18 +181,6 @@ def over_today(layer: str, where: str = "") -> list[Check]:
     return [Check(FIRST, f"{layer} is over today", judged)]
 
 
-def nothing_breaks(up_to: float) -> list[Check]:
-    def judged(answer: Answer) -> str:
-        said = answer.first
-        return (
-            f"first is {_said(answer)}; nothing breaks up to {up_to:g}x"
-            if said and (said["k"] or 0) <= up_to
-            else ""
-        )
-
-    return [Check(FIRST, f"nothing breaks up to {up_to:g}x", judged)]
-
-
 def covers(layer: str, k: float, where: str = "") -> Check:
     """Return a check that the range of a layer covers its true factor."""
 

@@ -113,7 +113,7 @@ class SimulatedLayer(Layer, ABC):
         def symptom(factor: float) -> str:
             samples = curve.samples_from(factor)
             over = curve.utilisation(factor) >= JUST
-            # Runs differ by chance: show the first that is on the side of the limit that is told.
+            # Runs differ by chance: show the first on the same side of the limit as the verdict.
             found = runs.at(state, samples)
             sides = (one for one in found if (reading.utilisation(one) >= JUST) is over)
             return reading.symptom(next(sides, found[0]))
