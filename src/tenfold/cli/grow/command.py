@@ -132,20 +132,10 @@ def grow_command(
     as_json: Json = False,
 ) -> None:
     """Find out what breaks first at 2x, 5x and 10x."""
-    if allow_unknown and require is None:
-        raise InputError(
-            "needs-require",
-            "`--allow-unknown` has no effect without `--require`",
-            "add `--require 2x`, or leave out `--allow-unknown`",
-            field="--allow-unknown",
-        )
-    if load is not None and not mix:
-        raise InputError(
-            "needs-mix",
-            "`--load` has no effect without `--mix`",
-            "add `--mix NAME`, or leave out `--load`",
-            field="--load",
-        )
+    _check_pairs(
+        _Pair("--allow-unknown", allow_unknown, "--require", require is not None, "--require 2x"),
+        _Pair("--load", load is not None, "--mix", bool(mix), "--mix NAME"),
+    )
     question = GrowQuestion(
         axis=axis,
         to=tuple(_factor(word, "--to") for word in to.split(",")),
@@ -166,7 +156,6 @@ def grow_command(
         profiles=profiles,
         grow=grow,
         measured=measured,
-        timed=timed,
         facts=facts,
         seed=seed,
     )
@@ -177,10 +166,40 @@ def grow_command(
             "write `--apply 1 --out grown.toml`",
             field="--out" if apply is None else "--apply",
         )
-    inputs, written = grow_inputs(files), None
+    inputs, written = _with_timed_runs(grow_inputs(files), timed), None
     if apply is not None and out is not None:
         written = Written(files, apply, out, force)
     _answer(check_question(question), inputs, html, force, as_json, written)
+
+
+class _Pair(NamedTuple):
+    """An option that is only used with another one."""
+
+    name: str
+    given: bool
+    needs: str
+    needed_given: bool
+    example: str
+
+
+def _check_pairs(*pairs: _Pair) -> None:
+    for pair in pairs:
+        if pair.given and not pair.needed_given:
+            raise InputError(
+                f"needs-{pair.needs.removeprefix('--')}",
+                f"`{pair.name}` has no effect without `{pair.needs}`",
+                f"add `{pair.example}`, or leave out `{pair.name}`",
+                field=pair.name,
+            )
+
+
+def _with_timed_runs(inputs: GrowInputs, timed: Path | None) -> GrowInputs:
+    if timed is None:
+        return inputs
+    # Timed runs are rare, and the code that reads them is slow to import.
+    from tenfold.study.grow.observed import read_observed  # noqa: PLC0415
+
+    return read_observed(inputs, timed)
 
 
 class Written(NamedTuple):

@@ -7,7 +7,7 @@ from msgspec import UNSET
 
 from tenfold.cli.fleet.idle import used
 from tenfold.cli.job.columns import node_list, nodes_of, second_of, short_duration
-from tenfold.cli.job.gangs import failed_line
+from tenfold.cli.job.endings import failed_line
 from tenfold.cli.job.live_render import dropped, eta_text, show_reason
 from tenfold.cli.output import show, table
 from tenfold.model.api.jobs import Job, Requested

@@ -16,8 +16,7 @@ from msgspec import UNSET
 
 from tenfold.cli.errors import Exit
 from tenfold.cli.job.columns import short_duration
-from tenfold.cli.job.gangs import failed_line
-from tenfold.cli.job.live import exit_status
+from tenfold.cli.job.endings import exit_status, failed_line
 from tenfold.cli.output import complain, print_log
 from tenfold.client.client import Client
 from tenfold.client.problems import BAD_TOKEN

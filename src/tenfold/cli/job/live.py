@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from tenfold.cli.errors import Exit
 from tenfold.cli.job.details import show_job
-from tenfold.cli.job.gangs import failed_line, print_other_logs
+from tenfold.cli.job.endings import EXIT_NO, exit_status, failed_line, print_other_logs
+from tenfold.cli.job.foreground import run_in_foreground
 from tenfold.cli.job.live_render import (
     dropped,
     show_dry_run,
@@ -25,7 +26,6 @@ from tenfold.files.jobs.submission import JobSource, body_of, faults_in
 from tenfold.model.api.jobs import PAGE_MAX, Job, Submitted
 from tenfold.model.errors import InputError, InvalidFile, NoAnswer, TenfoldError, Unreachable
 
-EXIT_NO = 1
 ATTEMPTS_IN_HISTORY = 20
 TAIL_BYTES = 64 << 10
 """Bytes of a log that the control plane returns by default."""
@@ -92,8 +92,6 @@ def submit(job: JobInput, options: SubmitOptions) -> None:
 
 def run(job: JobInput, *, label: bool, allow_pending: bool) -> None:
     """Submit a job and stay in the foreground until it ends; exit with its exit status."""
-    from tenfold.cli.job.foreground import run_in_foreground  # noqa: PLC0415
-
     values = _read_for_submit(job.source, as_json=False)
     if "array" in values:
         raise InputError(
@@ -358,17 +356,6 @@ def _first(names: list[str]) -> str:
     """Return names in a line: the first ones, and how many more there are."""
     rest = f" and {len(names) - NAMED_MOST:,} more" if len(names) > NAMED_MOST else ""
     return ", ".join(names[:NAMED_MOST]) + rest
-
-
-def exit_status(job: Job) -> int:
-    """Return the exit status of a command that waited for a job: the job's own.
-
-    A job that a signal ended gives 128 plus the signal number, as in shells; one without an exit
-    code, or cancelled, gives 1.
-    """
-    if job.state == "succeeded":
-        return 0
-    return (job.state == "failed" and (job.exit_code or 0) & 0xFF) or EXIT_NO
 
 
 def _show_end(job: Job) -> None:

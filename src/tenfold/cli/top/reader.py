@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from tenfold.cli.job.columns import COLUMNS, nodes_of, short_nodes
-from tenfold.cli.job.gangs import failed_line
+from tenfold.cli.job.endings import failed_line
 from tenfold.cli.job.listing import ListFilters, find_jobs
 from tenfold.cli.status import ACTIVE, node_alarms, queue_alarms
 from tenfold.client.client import Client

@@ -48,8 +48,6 @@ class GrowFiles(Struct, frozen=True, kw_only=True):
     profiles: Path | None = None
     grow: Path | None = None
     measured: Path | None = None
-    timed: Path | None = None
-    """Timed training runs, as JSON Lines."""
     facts: Path | None = None
     seed: int = 0
 
@@ -106,12 +104,7 @@ def grow_inputs(files: GrowFiles) -> GrowInputs:
         inputs = replace(inputs, grow=read_grow(files.grow, catalogue, fleet.spec))
     if grown is not None:
         inputs = replace(inputs, planned=planned_fleet(inputs, grown[1], grown[2]))
-    if files.timed is None:
-        return inputs
-    # Timed runs are rare, and the code that reads them is slow to import.
-    from tenfold.study.grow.observed import read_observed  # noqa: PLC0415
-
-    return read_observed(inputs, files.timed)
+    return inputs
 
 
 def _grown_from(files: GrowFiles, catalogue: Catalogue) -> tuple[Path, FleetSpec, Grown] | None:

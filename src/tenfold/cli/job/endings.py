@@ -1,4 +1,4 @@
-"""Which process of a job on several nodes failed, and where its log is."""
+"""How a job ended: its exit status, which of its processes failed, and where the log is."""
 
 from msgspec import UNSET
 
@@ -6,8 +6,20 @@ from tenfold.cli.output import print_log, print_note
 from tenfold.client.client import Client
 from tenfold.model.api.jobs import Attempt, Job
 
+EXIT_NO = 1
 FAILED_LINES = 20
 """Lines of the log of the process that failed first, printed after the log of process 0."""
+
+
+def exit_status(job: Job) -> int:
+    """Return the exit status of a command that waited for a job: the job's own.
+
+    A job that a signal ended gives 128 plus the signal number, as in shells; one without an exit
+    code, or cancelled, gives 1.
+    """
+    if job.state == "succeeded":
+        return 0
+    return (job.state == "failed" and (job.exit_code or 0) & 0xFF) or EXIT_NO
 
 
 def failed_line(job: Job) -> str:
