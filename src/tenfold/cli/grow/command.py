@@ -132,10 +132,7 @@ def grow_command(
     as_json: Json = False,
 ) -> None:
     """Find out what breaks first at 2x, 5x and 10x."""
-    _check_pairs(
-        _Pair("--allow-unknown", allow_unknown, "--require", require is not None, "--require 2x"),
-        _Pair("--load", load is not None, "--mix", bool(mix), "--mix NAME"),
-    )
+    _check_options(allow_unknown, require, load, mix)
     question = GrowQuestion(
         axis=axis,
         to=tuple(_factor(word, "--to") for word in to.split(",")),
@@ -172,25 +169,21 @@ def grow_command(
     _answer(check_question(question), inputs, html, force, as_json, written)
 
 
-class _Pair(NamedTuple):
-    """An option that is only used with another one."""
-
-    name: str
-    given: bool
-    needs: str
-    needed_given: bool
-    example: str
-
-
-def _check_pairs(*pairs: _Pair) -> None:
-    for pair in pairs:
-        if pair.given and not pair.needed_given:
-            raise InputError(
-                f"needs-{pair.needs.removeprefix('--')}",
-                f"`{pair.name}` has no effect without `{pair.needs}`",
-                f"add `{pair.example}`, or leave out `{pair.name}`",
-                field=pair.name,
-            )
+def _check_options(allow_unknown: bool, require: str | None, load: float | None, mix: str) -> None:
+    if allow_unknown and require is None:
+        raise InputError(
+            "needs-require",
+            "`--allow-unknown` has no effect without `--require`",
+            "add `--require 2x`, or leave out `--allow-unknown`",
+            field="--allow-unknown",
+        )
+    if load is not None and not mix:
+        raise InputError(
+            "needs-mix",
+            "`--load` has no effect without `--mix`",
+            "add `--mix NAME`, or leave out `--load`",
+            field="--load",
+        )
 
 
 def _with_timed_runs(inputs: GrowInputs, timed: Path | None) -> GrowInputs:
