@@ -51,8 +51,8 @@ from worlds.features import FEATURES, Scenario, minutes
 
 DELAY_MS = 1
 """How long a start or a stop takes in both worlds: none is done when it is ordered."""
-ASKED_MOST = 8
-"""With more pending jobs, only the first is asked about: each answer decides anew."""
+ASKED_MOST = 2
+"""Only the first pending jobs are asked about: each answer decides anew."""
 LATE_MS = 7
 """How late a clock may return: it does so at every moment in the second run."""
 NEAR_MS, LATE_NEAR_MS = 10, SECOND
@@ -72,8 +72,7 @@ class Waits:
         """By job, each reason that differs from the one before."""
 
     def cycle(self, fleet: Fleet, now_ms: Millis, decider: Decider, decision: Decision) -> None:
-        many = len(fleet.pending) > ASKED_MOST
-        for job_id, job in islice(fleet.pending.items(), 1 if many else ASKED_MOST):
+        for job_id, job in islice(fleet.pending.items(), ASKED_MOST):
             told, why = self.told.setdefault(job_id, []), self._why(fleet, job, now_ms)
             if told[-1:] != [why]:
                 told.append(why)
