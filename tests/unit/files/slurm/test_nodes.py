@@ -1,13 +1,11 @@
 """Slurm's nodes in each form that Slurm prints them."""
 
 import json
-from pathlib import Path
 
 import pytest
 
 from tenfold.files.slurm.nodes import read_slurm_nodes
-from tenfold.live.slurm_nodes import fetch_slurm_nodes
-from tenfold.model.errors import InputError, Unreachable
+from tenfold.model.errors import InputError
 from tenfold.model.fleet.inventory import InventoryNode
 
 OLD_NODE = {
@@ -187,46 +185,3 @@ def test_bad_input_names_the_file_and_the_error(text: str, code: str):
     assert caught.value.code == code
     assert caught.value.file == "saved.json"
     assert caught.value.hint
-
-
-def fake_scontrol(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
-    program = folder / "scontrol"
-    program.write_text(f"#!/bin/sh\n{body}\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:/bin:/usr/bin")
-
-
-def test_slurm_with_json_is_queried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    saved = tmp_path / "nodes.json"
-    saved.write_text(json.dumps({"nodes": [NEW_NODE]}))
-    fake_scontrol(tmp_path, monkeypatch, f'[ "$3" = --json ] && cat {saved}')
-    assert read_slurm_nodes(fetch_slurm_nodes(), "live").nodes[0].gpus == 8
-
-
-@pytest.mark.parametrize(
-    "complaint",
-    ["scontrol: unrecognized option '--json'", "fatal: cannot find serializer plugin for json"],
-)
-def test_slurm_without_json_is_queried_for_text(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, complaint: str
-):
-    body = f'[ -z "$3" ] && echo NodeName=n1 CPUTot=4 && exit 0; echo "{complaint}" >&2; exit 1'
-    fake_scontrol(tmp_path, monkeypatch, body)
-    assert read_slurm_nodes(fetch_slurm_nodes(), "live").nodes[0].cpus == 4
-
-
-@pytest.mark.parametrize(
-    "body", ["exit 1", "echo 'Unable to contact slurm controller' >&2; exit 1"]
-)
-def test_a_slurm_that_fails_is_unreachable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str
-):
-    fake_scontrol(tmp_path, monkeypatch, body)
-    with pytest.raises(Unreachable, match="failed: "):
-        fetch_slurm_nodes()
-
-
-def test_a_slurm_that_hangs_is_unreachable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    fake_scontrol(tmp_path, monkeypatch, "exec sleep 60")
-    with pytest.raises(Unreachable, match=r"timed out after 0\.2 s"):
-        fetch_slurm_nodes(timeout_s=0.2)

@@ -1,0 +1,1 @@
+"""Slurm: run its commands, follow its queue, and start jobs through it."""
