@@ -1,0 +1,1 @@
+"""An object server that is killed, and whose tiers change, while clients read and write."""

@@ -1,0 +1,1 @@
+"""The object server beside nginx, a real Ceph and a real SeaweedFS."""

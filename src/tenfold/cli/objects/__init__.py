@@ -1,0 +1,1 @@
+"""`tenfold objects`: serve objects, manage access keys, and show what is stored."""

@@ -1,0 +1,1 @@
+"""`tenfold objects`: commands that change, check and show storage tiers."""

@@ -1,0 +1,1 @@
+"""Nouns of the object namespace: tiers and their backends."""

@@ -1,0 +1,1 @@
+"""What the object store knows: buckets, keys, versions, uploads and parts, in SQLite."""

@@ -1,0 +1,1 @@
+"""One module per group of S3 operations: each function answers one kind of request."""

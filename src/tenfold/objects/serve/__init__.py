@@ -1,0 +1,1 @@
+"""The object server as a process: settings, access keys, workers, metrics and sweeps."""

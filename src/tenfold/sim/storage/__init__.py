@@ -1,0 +1,1 @@
+"""A fast tier in front of a slow one, in virtual time."""
