@@ -1,0 +1,1 @@
+"""Real engines as replicas: vLLM on the CPU."""

@@ -1,0 +1,1 @@
+"""`tenfold attach`: a cluster that another scheduler runs, as a journal."""

@@ -1,0 +1,1 @@
+"""Commands with the names that Slurm users know: `sbatch`, `squeue`, `scancel`, `sinfo`."""

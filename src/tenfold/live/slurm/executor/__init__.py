@@ -1,0 +1,1 @@
+"""The Slurm executor: attempts are Slurm jobs, one `sbatch` for each."""

@@ -1,0 +1,1 @@
+"""What another scheduler did, as a journal: observe, recommend, act."""
