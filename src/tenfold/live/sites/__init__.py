@@ -1,0 +1,1 @@
+"""One fleet over several engines: an executor whose nodes belong to the engines of their sites."""
