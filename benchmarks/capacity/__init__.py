@@ -1,0 +1,1 @@
+"""Capacity plans executed against what came."""

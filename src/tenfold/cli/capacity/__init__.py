@@ -1,0 +1,1 @@
+"""`tenfold capacity`: how demand grows."""

@@ -1,0 +1,78 @@
+"""`tenfold capacity forecast`: how series continue, with intervals."""
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+from cyclopts import Parameter
+
+from tenfold.cli.arguments import AT_LEAST_ONE, Json
+from tenfold.cli.output import print_json, show, table
+from tenfold.decide.capacity.forecast import Forecast, forecast
+from tenfold.files.series.series import read_series
+from tenfold.report.figures import count, share
+
+SHOWN_MOST = 24
+
+
+def forecast_command(
+    *,
+    file: Annotated[
+        Path,
+        Parameter(name="--in", help="CSV with the columns id, t and value, or one series per row"),
+    ],
+    horizon: Annotated[int, Parameter(help="Values to forecast", validator=AT_LEAST_ONE)],
+    season: Annotated[
+        int | None,
+        Parameter(
+            help="Values per season: 24 for hourly values with a daily season (default: detected)",
+            validator=AT_LEAST_ONE,
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Forecast series, with intervals of 80 and 95%.
+
+    Methods are ranked on the past of each series, and the three best are combined. The width of
+    the intervals comes from the errors of past forecasts. Exits with status 1 if a history is too
+    short for the horizon.
+    """
+    series = {name: np.array(values) for name, values in read_series(file).items()}
+    found, covered = forecast(series, horizon, season)
+    if as_json:
+        print_json(found)
+        return
+    for name, one in found.items():
+        _show(name, one, len(series[name]))
+    for coverage in covered:
+        shares = ", ".join(share(one) for one in coverage.by_block)
+        show(
+            f"{share(coverage.level)} interval: covers {shares} of past values, from the first to "
+            f"the last quarter of the horizon ({count(coverage.values, 'value')})"
+        )
+
+
+def _show(name: str, one: Forecast, values: int) -> None:
+    seasons = " and ".join(str(season) for season in one.seasons)
+    show(
+        f"{name}: {count(values, 'value')}, "
+        f"{'season ' + seasons if seasons else 'no season'}; methods: {', '.join(one.methods)}"
+    )
+    steps = range(min(len(one.mean), SHOWN_MOST))
+    columns = ["", ">mean", ">80% interval", ">95% interval"]
+    rows = [
+        [
+            f"+{step + 1}",
+            _figure(one.mean[step]),
+            f"{_figure(one.lo80[step])} to {_figure(one.hi80[step])}",
+            f"{_figure(one.lo95[step])} to {_figure(one.hi95[step])}",
+        ]
+        for step in steps
+    ]
+    show("", table("", columns, rows), "")
+    if len(one.mean) > SHOWN_MOST:
+        show(f"{len(one.mean) - SHOWN_MOST} more with --json")
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.3g}"

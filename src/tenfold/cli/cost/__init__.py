@@ -1,0 +1,1 @@
+"""`tenfold cost`: what a fleet cost, and what would cost less."""

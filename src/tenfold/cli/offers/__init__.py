@@ -1,0 +1,1 @@
+"""`tenfold offers`: what to rent, from whom, and what leaving would cost."""

@@ -1,0 +1,1 @@
+"""Capacity: how demand will grow, with an interval whose coverage was measured."""

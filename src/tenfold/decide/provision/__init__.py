@@ -1,0 +1,1 @@
+"""Provisioning: which rented capacity a job runs on, and when it changes."""

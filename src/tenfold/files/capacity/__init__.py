@@ -1,0 +1,1 @@
+"""Files of capacity planning: plan files, driver files, histories and Terraform JSON."""

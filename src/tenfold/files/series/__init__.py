@@ -1,0 +1,1 @@
+"""Series over time: demand, spot capacity, and the requests of a service."""

@@ -1,0 +1,1 @@
+"""Providers: who rents out nodes, behind one contract. Add a provider here."""

@@ -1,0 +1,1 @@
+"""Types of capacity planning: plan files, drivers, trigger rules and proposals."""

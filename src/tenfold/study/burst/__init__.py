@@ -1,0 +1,1 @@
+"""What renting nodes for late jobs costs, against only your own nodes and only rented ones."""

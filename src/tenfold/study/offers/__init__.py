@@ -1,0 +1,1 @@
+"""What to rent, from whom, and what leaving would cost."""
