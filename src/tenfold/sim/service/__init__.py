@@ -1,0 +1,1 @@
+"""Replicas of one service, request by request, under an autoscaler."""

@@ -1,0 +1,1 @@
+"""How a service fares under an autoscaler: requests met, replica-hours."""
