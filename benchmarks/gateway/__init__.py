@@ -1,0 +1,1 @@
+"""What a request costs through the gateway, beside bare proxies and other gateways."""

@@ -1,0 +1,1 @@
+"""`tenfold gateway`: the command group of the inference gateway."""

@@ -1,0 +1,1 @@
+"""`tenfold model`: the model registry."""

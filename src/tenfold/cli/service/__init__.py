@@ -1,0 +1,1 @@
+"""`tenfold service`: deploy, show, scale and roll out services."""

@@ -1,0 +1,1 @@
+"""Service files, and the bodies of deployments."""

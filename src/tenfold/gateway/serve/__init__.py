@@ -1,0 +1,1 @@
+"""The gateway process: addresses, requests as they arrive, errors, metrics, and its end."""

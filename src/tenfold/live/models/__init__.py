@@ -1,0 +1,1 @@
+"""The model registry in the live world."""

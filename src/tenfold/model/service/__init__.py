@@ -1,0 +1,1 @@
+"""Services: where their requests go, the load that they make, and how many replicas are wanted."""

@@ -1,0 +1,1 @@
+"""Services: how they are shown, and which registered model they serve."""
