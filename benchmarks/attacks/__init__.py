@@ -1,0 +1,1 @@
+"""The attacks that Tenfold was hardened against, run on a real control plane of any source tree."""
