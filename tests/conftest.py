@@ -31,6 +31,26 @@ settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True
 settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 
+LONG = (
+    "tests/contract/executor/ray/",
+    "tests/contract/executor/slurm/",
+    "train-and-serve.md",
+    "test_every_story_is_that_of_sacct_through_restarts_of_both",
+    "test_an_end_while_the_service_was_down_is_told",
+    "test_a_run_that_is_killed_and_one_that_is_asked_to_stop_lose_nothing",
+    "test_the_same_requests_lead_to_the_same_decisions_and_cost",
+    "test_jobs_start_in_about_the_order_of_a_real_slurm",
+    "see-what-breaks-first.md",
+    "research-256/README.md",
+)
+"""Tests that take or wait longest: they start first, so that no worker waits for one at the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Move long tests to the front; the others keep their order."""
+    items.sort(key=lambda item: not any(part in item.nodeid for part in LONG))
+
+
 def pytest_collection_finish() -> None:
     """Keep all tests and modules out of the collections of garbage: they stay to the end."""
     gc.collect()

@@ -9,14 +9,23 @@ from tenfold.compose.policies import placing_decider
 from tenfold.engine.loop import Decider, Journal, Witness, run
 from tenfold.engine.recording import Recording
 from tenfold.fleet.fleet import Fleet
+from tenfold.journal.integrity.table_sum import READ_TABLES
 from tenfold.journal.store import Store
-from tenfold.journal.tables import ATTEMPTS, JOBS, NODES
-from tenfold.model.events import Event, JobSubmitted, NodeJoined
+from tenfold.model.events import (
+    Event,
+    JobSubmitted,
+    ModelAliasMoved,
+    ModelRegistered,
+    ModelStaged,
+    ModelVersionRemoved,
+    NodeJoined,
+)
 from tenfold.model.ids import TeamId
 from tenfold.model.job.job import Shape
 from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.job.submission import Submission, admitted
 from tenfold.model.policy.policy import Policy, PolicyName
+from tenfold.model.registry import Artefact, ModelVersion
 from tenfold.model.units import Millis
 from tenfold.testing.builders import job, nodes
 from tests.rigs.soak import simulated
@@ -43,6 +52,23 @@ def array_of(members: int, number: int = 1, command: Sequence[str] = ("true",)) 
     now_ms = Millis(number)
     return [
         JobSubmitted(now_ms, one.job, one.run_spec) for one in admitted(submission, number, now_ms)
+    ]
+
+
+def models_registered(at_ms: int = 0) -> list[Event]:
+    """A model with two versions, an alias that moved, a stage, and a removed version."""
+    now_ms, team = Millis(at_ms), TeamId("red")
+    artefact = Artefact(location="/models/chat", kind="folder", digest="0" * 64, files=3)
+    versions = [
+        ModelVersion(team=team, model="chat", number=number, artefact=artefact, by="ann")
+        for number in (1, 2)
+    ]
+    return [
+        *(ModelRegistered(now_ms, version) for version in versions),
+        ModelAliasMoved(now_ms, team, "chat", "prod", 1, 0, "ann"),
+        ModelAliasMoved(now_ms, team, "chat", "prod", 2, 1, "bob"),
+        ModelStaged(now_ms, team, "chat", 2, "production", "development", "bob"),
+        ModelVersionRemoved(now_ms, team, "chat", 1, "bob"),
     ]
 
 
@@ -111,7 +137,8 @@ def read_tables(store: Store) -> dict[str, list[tuple[object, ...]]]:
             table.name: [
                 tuple(row) for row in connection.execute(select(table).order_by(*table.primary_key))
             ]
-            for table in (JOBS, ATTEMPTS, NODES)
+            for table in READ_TABLES
+            if table.name != "submit_keys"
         }
 
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 HEAVY = ("numpy", "scipy", "polars", "pyarrow", "litestar", "sqlalchemy", "yaml", "psutil")
 
@@ -44,3 +45,15 @@ def test_python_without_assertions_is_refused():
     )
     assert result.returncode == 2
     assert "assertions" in result.stderr
+
+
+def test_every_benchmark_can_be_imported():
+    result = subprocess.run(
+        [sys.executable, "-m", "benchmarks", "no-such-benchmark"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[2],
+    )
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "there is no benchmark `no-such-benchmark`" in result.stderr

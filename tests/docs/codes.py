@@ -78,7 +78,9 @@ def _stated(call: ast.Call, takers: set[str]) -> list[str]:
     # Other records have a `code` as well; an error or finding has a message beside it.
     values = [words["code"]] if "code" in words and "message" in words else []
     # A set has `add` too, but a code never comes without its sentence.
-    if name in takers and call.args and len(call.args) + len(call.keywords) > 1:
+    # An error class of its own states its code to the class above it.
+    is_above = ast.unparse(call.func) == "super().__init__" and len(call.args) == 3
+    if (name in takers or is_above) and call.args and len(call.args) + len(call.keywords) > 1:
         values.append(call.args[0])
     return [
         value.value

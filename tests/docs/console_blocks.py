@@ -7,8 +7,9 @@ blocks run to their end. A line before a block says what else is done with it:
     <!-- file: fleet.toml -->       write it to this file, for later commands of the page
     <!-- append: fleet.toml -->     add it to this file
     <!-- check: policy -->          read it as this kind of file (see `shown_files.py`)
-    *Not run in tests: needs podman.*   do not run it; readers see this line
+    <!-- not run in tests: needs podman -->   do not run it
 
+A page whose commands need more packages than a small install has says `<!-- needs: openai -->`.
 Commands that only prepare the page are in a comment that begins with `<!-- setup`, or with
 `<!-- setup python`, and ends with `-->`, each on a line of its own.
 """
@@ -31,7 +32,7 @@ WIDTH = "100"
 ANY_LINES = "..."
 _FENCE = re.compile(r"^(?P<indent> *)```(?P<kind>\w*)\s*$")
 _MARK = re.compile(r"^\s*<!-- (?P<verb>file|append|check): (?P<name>[\w./-]+) -->\s*$")
-_NOT_RUN = re.compile(r"^\s*\*Not run in tests: (?P<name>.+)\.\*\s*$")
+_NOT_RUN = re.compile(r"^\s*(?:\*N|<!-- n)ot run in tests: (?P<name>.+?)\.?(?:\*| -->)\s*$")
 _SETUP = re.compile(r"^<!-- setup(?: (?P<name>python))?$")
 _PROGRESS = re.compile(r"note: [\d,]+ [\w -]+ done after [\d,.]+ s$")
 _LONG_DECIMAL = re.compile(r"\d+\.\d{7,}(?:e[+-]?\d+)?")

@@ -5,10 +5,12 @@ Run it after a change of rows, facts or commands:
     .venv/bin/python tests/docs/generate_reference.py
 """
 
+import ast
 import io
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -34,10 +36,24 @@ from tenfold.facts.kinds import KINDS
 from tenfold.files.core.expectations import expectation, unit_of
 from tenfold.files.fleet.rows import SINGLE_TABLES, TABLES, PriceRow
 from tenfold.files.growth import MANY, SINGLE
+from tenfold.gateway.admit.refusals import REFUSALS
+from tenfold.gateway.serve.metrics import GAUGES, metrics_text
 from tenfold.model.estimate import ServeRow, ShapeRow, TrainRow
 from tenfold.model.facts.fact import Fact
 from tenfold.model.facts.shape import Mla, ModelShape
 from tenfold.model.growth.growth import AXES
+from tenfold.model.service.routing import (
+    Hold,
+    Overflow,
+    Replica,
+    Revision,
+    Rollback,
+    RoutingState,
+    Service,
+    TeamLimits,
+    TokenDigest,
+)
+from tenfold.model.service.traffic import GatewayTraffic
 from tenfold.study.grow.layer import AxisGrowth, DerivedLayer, Layer
 from tenfold.study.grow.registry import LAYERS
 from tenfold.study.grow.runs.layer import SimulatedLayer
@@ -153,6 +169,10 @@ def estimate_rows() -> str:
         "`output_tokens_per_s`, or `ttft_s` and `tpot_s`.",
         "## Serving estimates",
         _answer_table("serve"),
+        "### `under_load`",
+        "[Latency under load](../explanation/latency-under-load.md) explains these. A quantity "
+        "that grows without bound is null.",
+        _answer_table("under_load"),
         "## Output of `estimate cache`",
         "With `--json`, the output is one object.",
         _answer_table("cache"),
@@ -219,6 +239,121 @@ def grow_file() -> str:
     return "\n\n".join([*parts, MEASURED])
 
 
+ROUTING = ROOT / "src/tenfold/model/service/routing.py"
+ROUTING_TABLES: dict[str, tuple[type[Struct], str]] = {
+    "": (RoutingState, "At the top of the file:"),
+    "[[services]]": (Service, "A service: which requests are its own, and where they go."),
+    "[[services.revisions]]": (Revision, "One version of a service."),
+    "[[services.revisions.replicas]]": (Replica, "One process that answers requests."),
+    "[services.hold]": (Hold, "How requests wait while no replica is ready, or all are busy."),
+    "[services.rollback]": (
+        Rollback,
+        "When a canary loses its share, compared with the other revisions in the same window.",
+    ),
+    "[[services.overflow]]": (
+        Overflow,
+        "Another place that answers the same requests: another site, or an external endpoint.",
+    ),
+    "[[teams]]": (TeamLimits, "What a team may use, over all services; 0 means no limit."),
+    "[[tokens]]": (TokenDigest, "A token that clients may use, by its digest."),
+}
+
+
+def gateway() -> str:
+    parts = [
+        "# The gateway",
+        MADE,
+        "This page lists the keys of a routing file, and the paths, error codes and metrics of "
+        "`tenfold gateway run`.",
+        "[Serve models through the gateway](../how-to/serve-through-the-gateway.md) shows how to "
+        "use it, and [How requests are routed](../explanation/how-requests-are-routed.md) explains "
+        "its choices.",
+        "## The routing file",
+        "A routing file is TOML (`.toml`) or YAML (`.yaml`, `.yml`), which includes JSON: the "
+        "answer of `GET /api/v1/routing` is a routing file, too. Unknown keys are errors. "
+        "`tenfold gateway check` lists all errors with their lines. A running gateway looks at the "
+        "file every second; a file with errors changes nothing.",
+    ]
+    for head, (struct, text) in ROUTING_TABLES.items():
+        parts += [f"### `{head}`", text] if head else [text]
+        parts.append(_routing_table(struct))
+    parts += [
+        "## Paths",
+        "\n".join(
+            [
+                "| path | answer |",
+                "|---|---|",
+                "| `/v1/models` | the models that the token may use |",
+                "| other `/v1/` paths | the service whose `models` has the `model` of the body |",
+                "| `/services/NAME/...` | the rest of the path, at the service of that name |",
+                "| any, with `X-Tenfold-Service: NAME` | the path, at that service |",
+                "| `/healthz` | 200 while the process runs |",
+            ]
+        ),
+        "On the admin address:",
+        "\n".join(
+            [
+                "| path | answer |",
+                "|---|---|",
+                "| `/gateway/load` | counters and current load of every service, as JSON |",
+                "| `/metrics` | the metrics below |",
+                "| `/healthz` | 200 while the process runs |",
+                "| `/readyz` | 200 once there is a routing state, 503 before and while draining |",
+            ]
+        ),
+        "## Error codes",
+        "An error has the form of the OpenAI API, with one of these under `code`. Answers of "
+        "replicas, errors among them, are passed on as they are.",
+        "\n".join(
+            ["| code | status | meaning |", "|---|---|---|"]
+            + [f"| `{code}` | {one.status} | {one.meaning} |" for code, one in REFUSALS.items()]
+        ),
+        "## Metrics",
+        "\n".join(["| metric | meaning |", "|---|---|", *_metric_rows()]),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _routing_table(struct: type[Struct]) -> str:
+    says = _docstrings(struct.__name__)
+    lines = ["| key | meaning | type | default |", "|---|---|---|---|"]
+    for field in _fields(struct):
+        key = field.encode_name
+        lines.append(f"| `{key}` | {says[key]} | {_routing_takes(field)} | {_default(field, '')} |")
+    return "\n".join(lines)
+
+
+def _routing_takes(field: inspect.Field) -> str:
+    kind = field.type
+    if isinstance(kind, inspect.VarTupleType) and isinstance(kind.item_type, inspect.StructType):
+        return "a list of tables"
+    return _takes(field)
+
+
+def _docstrings(name: str) -> dict[str, str]:
+    """Return what the source says of each field of a struct."""
+    tree = ast.parse(ROUTING.read_text())
+    body = next(one.body for one in tree.body if isinstance(one, ast.ClassDef) and one.name == name)
+    return {
+        field.target.id: " ".join(str(text.value.value).split())
+        for field, text in pairwise(body)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(text, ast.Expr)
+        and isinstance(text.value, ast.Constant)
+    }
+
+
+def _metric_rows() -> list[str]:
+    """Return a row for each metric of a gateway that has counted nothing."""
+    traffic = GatewayTraffic(
+        gateway_id="", started_ms=0, at_ms=0, routing_version=0, services=(), rolled_back=()
+    )
+    text = metrics_text(traffic, dict.fromkeys(GAUGES, 0.0)).decode()
+    helps = [line.split(" ", 3)[2:] for line in text.splitlines() if line.startswith("# HELP ")]
+    return [f"| `{name}` | {meaning} |" for name, meaning in helps]
+
+
 def growth_layers(layers: Sequence[Layer]) -> str:
     """Return the page of layers, in the order in which they are shown."""
     head = ["layer", "id", "condition", "method", "required input", "fix", "lead time"]
@@ -250,10 +385,10 @@ def growth_layers(layers: Sequence[Layer]) -> str:
         "used in JSON and in measurements files.",
         "\n".join(lines),
         "## What grows along each axis",
-        "`yes`: the demand on the layer grows by the factor of the axis, or as far as the second "
-        "column says. `alike`: demand and capacity grow by the same factor, so the layer is as "
-        "full as before. `-`: the axis does not change the layer. No axis multiplies a demand "
-        "twice: along `all`, there are more jobs that read, and each reads as before.",
+        "`yes`: the demand on the layer grows by the factor of the axis, with the limits given in "
+        "the second column. `both`: demand and capacity grow by the same factor, so utilisation "
+        "does not change. `-`: the axis does not change the layer. Along `all`, more jobs read, "
+        "but each reads as much as before, so no demand is multiplied twice.",
         _axis_table(layers),
         "## Assumptions",
         "A layer that is based on an assumption is graded `assumed` and not ranked, unless "
@@ -266,7 +401,7 @@ def growth_layers(layers: Sequence[Layer]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-GROWTH_WORDS: dict[AxisGrowth, str] = {"demand": "yes", "both": "alike", "none": "-"}
+GROWTH_WORDS: dict[AxisGrowth, str] = {"demand": "yes", "both": "both", "none": "-"}
 
 
 def _axis_table(layers: Sequence[Layer]) -> str:
@@ -345,10 +480,10 @@ def cli() -> str:
 
 
 def commands(group: App = app, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yield the words of every command, groups before what is in them."""
+    """Yield the words of every command that help lists, groups before what is in them."""
     yield words
     for name in group:
-        if not name.startswith("-"):
+        if not name.startswith("-") and group[name].show:
             yield from commands(group[name], (*words, name))
 
 
@@ -398,6 +533,10 @@ def _default(field: inspect.Field, otherwise: str) -> str:
         return otherwise or "none"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
+    if isinstance(value, Struct):
+        return "its defaults"
+    if isinstance(value, tuple) and value:
+        return f"`{msgspec.json.encode(value).decode()}`"
     if value in ((), [], {}, ""):
         return otherwise or "empty"
     return f"`{value:,}`" if isinstance(value, int) else f"`{value}`"
@@ -410,6 +549,7 @@ WRITERS: dict[str, Callable[[], str]] = {
     "estimate-rows.md": estimate_rows,
     "grow-file.md": grow_file,
     "growth-layers.md": lambda: growth_layers(LAYERS),
+    "gateway.md": gateway,
 }
 
 

@@ -36,8 +36,10 @@ SHOWN_STATE_DIR = "~/.local/share/tenfold"
 SHOWN_FOLDER = "/srv/my-fleet"
 SHOWN_HOST = "laptop"
 SHOWN_ADDRESS = "127.0.0.1:7410"
+SHOWN_GATEWAY = "127.0.0.1:7480"
 _UP = re.compile(r"^(?:\./dev|tenfold) up\b(?P<options>[^#\n]*)", re.MULTILINE)
 _ANSWERS = "Ctrl-C stops the control plane"
+_GATEWAY = "gateway: http://"
 _SHELL = """
 if [ -e "$PAGE_STATE" ]; then . "$PAGE_STATE"; fi
 trap 'export -p > "$PAGE_STATE"; printf "cd %q\\n" "$PWD" >> "$PAGE_STATE"' EXIT
@@ -61,6 +63,7 @@ class PageSession:
     def __init__(self, folder: Path, programs: Path = PROGRAMS) -> None:
         self.folder = folder
         self.state_dirs: list[Path] = []
+        self._gateway = ""
         self._names: dict[str, Any] = {"__name__": "__main__"}
         # Outside of the folder that commands list.
         state = folder.parent / "page-state"
@@ -149,7 +152,9 @@ class PageSession:
         return done.returncode, done.stdout
 
     def _with_address(self, text: str) -> str:
-        """Return commands with the port that the control plane has, instead of the usual one."""
+        """Return commands with the ports that the control plane has, instead of the usual ones."""
+        if self._gateway:
+            text = text.replace(SHOWN_GATEWAY, self._gateway)
         if SHOWN_ADDRESS not in text or not self.is_live:
             return text
         address = json.loads((self.state_dirs[-1] / "address.json").read_text())
@@ -157,6 +162,7 @@ class PageSession:
 
     def _start(self, options: str) -> list[str]:
         """Start a control plane; return what it says once it answers."""
+        options = options.replace(SHOWN_GATEWAY, "127.0.0.1:0")
         _, state_dir = self._run(f'set -- {options}\nprintf %s "${STATE_DIR}"')
         named = re.search(r"--state-dir (\S+)", options)
         self.state_dirs.append(self.folder / named[1] if named else Path(state_dir))
@@ -173,6 +179,8 @@ class PageSession:
         said: list[str] = []
         for line in process.stdout:
             said.append(line.rstrip())
+            if line.startswith(_GATEWAY):
+                self._gateway = said[-1].removeprefix(_GATEWAY)
             if line.startswith(_ANSWERS):
                 return self._presentable(said)
         raise AssertionError("\n".join(said))

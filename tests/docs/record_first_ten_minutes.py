@@ -41,7 +41,7 @@ STEPS = (
         "Run a command that fails. Its exit code is passed on.",
         "tenfold job run --name broken -- sh -c 'echo no such dataset; exit 3'; echo status $?",
     ),
-    ("See what is known about it.", "tenfold job show broken-12"),
+    ("Show its details.", "tenfold job show broken-12"),
     (
         "Fill the fleet with one job of 32 GPUs.",
         "tenfold job submit --name train -N 4 --gpus-per-node 8 -- sleep 600",
@@ -59,16 +59,15 @@ STEPS = (
         " --axis nodes | head -20",
     ),
     ("Look at the fleet once more, and stop the control plane.", "tenfold status"),
-    ("Jobs that still run would continue.", "tenfold down"),
+    ("Any running jobs would keep running.", "tenfold down"),
 )
 HEAD = """# The first ten minutes
 
 Watch a first session with Tenfold, as it was recorded in a terminal: a control plane, a job, an \
 array, a failure, a job that waits, and what breaks first.
 
-To try it yourself, follow [Your first job](first-job.md). The commands were typed by a program, \
-without pauses to read. The recording is [an asciicast](first-ten-minutes.cast), which \
-`asciinema play` shows.
+To try it yourself, follow [Your first job](first-job.md). Replay \
+[the recording](first-ten-minutes.cast) with `asciinema play`.
 """
 
 
@@ -87,6 +86,8 @@ class Terminal:
         self._socket = folder / "tmux"
         self._folder = folder / "tenfold"
         shutil.copytree(ROOT / "examples", self._folder / "examples")
+        # Recorded as root, jobs run as the user of their team, who may write here as a reader's do.
+        self._folder.chmod(0o777)
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         kept = {key: value for key, value in os.environ.items() if "TENFOLD" not in key}
         self._environment = {
@@ -217,7 +218,7 @@ def page() -> str:
     parts = [HEAD]
     for at_s, note, text in _steps(read_cast()):
         minutes, seconds = divmod(int(at_s), 60)
-        mark = f"*Not run in tests: recorded {minutes}:{seconds:02} after the start.*"
+        mark = f"<!-- not run in tests: recorded {minutes}:{seconds:02} after the start -->"
         parts.append(f"{note}\n\n{mark}\n\n```console\n{text}\n```\n")
     return "\n".join(parts)
 

@@ -107,6 +107,10 @@ REQUESTS: tuple[Mapping[str, Any], ...] = (
     {"gpus_per_node": 1, "team": "swiss"},
     {"gpu": 8, "time": "2h", "nodes": 2, "gpus_per_node": 0.5},
     {"gpus_per_node": 1, "time_limit": "soon", "mem": 64, "output": "log.txt"},
+    {"gpus_per_node": 8, "memory_gib_per_node": 0.0001},
+    {"nodes": 2, "gpus_per_node": 8, "how": "required"},
+    {"gpus_per_node": 8, "needs": ["EU"], "avoids": ["EU"]},
+    {"gpus_per_node": 1, "after": "train-1"},
     {"gpus_per_node": 16, "allow_pending": True},
     {"nodes": 8, "gpus_per_node": 8},
 )

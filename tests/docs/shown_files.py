@@ -11,12 +11,18 @@ import yaml
 from docs.console_blocks import ROOT, Block
 from tenfold.compose.fleet import check_fleet, load_facts
 from tenfold.files.core.json_lines import read_json_lines
+from tenfold.files.fleet.read import load_fleet
 from tenfold.files.growth import read_grow
 from tenfold.files.jobs.submission import read_submission
 from tenfold.files.jobs.work_profiles import read_work_profiles
 from tenfold.files.measured.read import read_measured as read_steps
 from tenfold.files.measured.rows import read_measured as read_usage
+from tenfold.files.policy.burst import read_burst
 from tenfold.files.policy.read import read_policy
+from tenfold.files.series.simulated_service import read_simulated_service
+from tenfold.files.services.service import read_service
+from tenfold.files.sites import read_sites
+from tenfold.files.tiers import read_tiers
 from tenfold.files.traces.grid_intensity import read_intensity
 from tenfold.files.traces.node_faults import read_fault_trace
 from tenfold.model.estimate import NoEstimate, ServeRow, TrainRow
@@ -30,6 +36,23 @@ SLURM_CONF = ROOT / "examples" / "batch-and-interactive" / "slurm.conf"
 
 def _fleet(path: Path) -> None:
     assert check_fleet(path).faults == (), check_fleet(path).faults
+
+
+def _burst(path: Path) -> None:
+    read_burst(path, load_facts().accelerators)
+
+
+def _sites(path: Path) -> None:
+    """Check a sites file for a fleet with nodes at `north` and `south`; its files exist."""
+    for row in tomllib.loads(path.read_text())["site"]:
+        for key in ("conf", "token_file"):
+            if key in row:
+                (path.parent / row[key]).touch()
+    nodes = '[[pool]]\nname = "{0}"\nsite = "{0}"\nshape = "DGX-H100"\nnodes = 1\n'
+    sites = "".join(f'[[site]]\nname = "{name}"\n' for name in ("north", "south"))
+    fleet = path.with_name("fleet-of-sites.toml")
+    fleet.write_text(sites + nodes.format("north") + nodes.format("south"))
+    read_sites(path, load_fleet(fleet, load_facts()))
 
 
 def _links(path: Path) -> None:
@@ -76,17 +99,22 @@ def _systemd(path: Path) -> None:
 
 
 READERS: dict[str, Callable[[Path], object]] = {
+    "tiers": read_tiers,
     "facts": _facts,
     "faults": read_fault_trace,
+    "burst": _burst,
+    "sites": _sites,
     "fleet": _fleet,
     "grow": _grow,
     "intensity": read_intensity,
     "job": read_submission,
+    "service": read_service,
     "links": _links,
     "policy": _policy,
     "profiles": read_work_profiles,
     "prometheus": _prometheus,
     "serve-rows": _serve_rows,
+    "simulated-service": read_simulated_service,
     "steps": read_steps,
     "systemd": _systemd,
     "train-rows": _train_rows,

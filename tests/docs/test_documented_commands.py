@@ -28,6 +28,8 @@ from tenfold.cli.main import app
 
 REFRESH = "if the new output is right: .venv/bin/python tests/docs/refresh.py"
 OF_DEVELOPMENT = ("pytest", "hypothesis", "scipy", "polars", "pyarrow", "pynvml", "opentelemetry")
+NEEDS = re.compile(r"^<!-- needs: (?P<packages>[\w ]+) -->$", re.MULTILINE)
+"""Packages that the commands of a page need and a small install does not have."""
 RUN = ("console", "bash", "python", "setup")
 LOOKS_LIKE_CODE = re.compile(r"^(?:\$ |tenfold |\./dev |python |import |from \S+ import |\[\[?\w)")
 
@@ -57,9 +59,12 @@ def pages_with(*kinds: str) -> list[Path]:
 
 @pytest.mark.parametrize("page", pages_with(*RUN), ids=name_of)
 @pytest.mark.timeout(600)
-def test_a_page_runs_and_prints_what_it_shows(page: Path, tmp_path: Path, programs: Path):
-    with page_session(tmp_path, programs) as session:
-        for block in blocks(page.read_text()):
+def test_a_page_runs_and_prints_what_it_shows(
+    page: Path, tmp_path: Path, request: pytest.FixtureRequest
+):
+    text = page.read_text()
+    with page_session(tmp_path, programs_of(text, request)) as session:
+        for block in blocks(text):
             where = f"{name_of(page)}, block at line {block.line}"
             try:
                 for command, printed in session.play(block):
@@ -71,6 +76,16 @@ def test_a_page_runs_and_prints_what_it_shows(page: Path, tmp_path: Path, progra
             except Exception as error:
                 error.add_note(where)
                 raise
+
+
+def programs_of(text: str, request: pytest.FixtureRequest) -> Path:
+    """Return the folder of `tenfold`; one with the packages that a page needs, if it says so."""
+    needs = NEEDS.search(text)
+    if needs is None:
+        return request.getfixturevalue("programs")
+    for name in needs["packages"].split():
+        pytest.importorskip(name)
+    return PROGRAMS
 
 
 @pytest.mark.parametrize("page", pages_with("pycon"), ids=name_of)
@@ -239,4 +254,7 @@ def test_notes_on_progress_are_not_part_of_what_a_page_shows():
     printed = "note: 14 simulation runs done after 12 s\nfirst to break\nnote: 2 jobs left out\n"
     assert trimmed(printed) == ["first to break", "note: 2 jobs left out"]
     for shown in documents():
-        assert not any("done after" in line for line in shown.read_text().splitlines()), shown
+        assert not any(
+            line.startswith("note: ") and "done after" in line
+            for line in shown.read_text().splitlines()
+        ), shown

@@ -28,12 +28,12 @@ from tenfold.files.policy.read import PolicyRow
 from tenfold.model.events import KIND_OF
 from tenfold.model.job.spec import JobFile
 from tenfold.model.policy.policy import PLACEMENTS, POLICIES
-from tenfold.server.routes import dry_run, events, fleet, jobs, logs, nodes, tokens, why
+from tenfold.server.routes import dry_run, events, fleet, jobs, logs, models, nodes, tokens, why
 from tenfold.server.runtime import health
 
 PAGE = ROOT / "docs" / "reference" / "glossary.md"
 PACKAGE = ROOT / "src" / "tenfold"
-ROUTES = (dry_run, events, fleet, health, jobs, logs, nodes, tokens, why)
+ROUTES = (dry_run, events, fleet, health, jobs, logs, models, nodes, tokens, why)
 OF_THE_API = {"api", "v1"}
 ANOTHER_FORM = {
     "advise": "advice",
@@ -43,6 +43,7 @@ ANOTHER_FORM = {
     "up": "control plane",
     "down": "control plane",
     "status": "control plane",
+    "aliases": "alias",
     "expects": "expectation",
     "govern": "governance",
 }

@@ -27,7 +27,7 @@ from tenfold.facts.kinds import KINDS
 from tenfold.files.core.json_lines import read_json_lines
 from tenfold.files.growth import MANY, SINGLE
 from tenfold.files.traces.columns import JOB_COLUMNS, TERM_COLUMNS
-from tenfold.model.estimate import ServeEstimate, ServeRow, TrainEstimate, TrainRow
+from tenfold.model.estimate import LoadEstimate, ServeEstimate, ServeRow, TrainEstimate, TrainRow
 from tenfold.model.facts.fact import Fact
 from tenfold.model.facts.shape import Mla, ModelShape
 from tenfold.study.estimate.cache.cache import CacheAnswer, CacheSize
@@ -121,6 +121,7 @@ def test_every_key_of_an_estimate_has_a_meaning():
     structs = {
         "train": TrainEstimate,
         "serve": ServeEstimate,
+        "under_load": LoadEstimate,
         "cache": CacheAnswer,
         "size": CacheSize,
         "month": MonthAnswer,

@@ -89,6 +89,11 @@ class Prometheus:
     def __init__(self, url: str, process: subprocess.Popen[bytes], log: Path) -> None:
         self._url, self._process, self._log = url, process, log
 
+    def answers(self, query: str) -> int:
+        """Return how many series a query gives; raise where it is none."""
+        with urlopen(f"{self._url}/api/v1/query?{urlencode({'query': query})}") as answer:
+            return len(json.load(answer)["data"]["result"])
+
     def value(self, query: str) -> float | None:
         """Return what a query gives, None where it gives nothing yet."""
         try:

@@ -22,7 +22,9 @@ from msgspec import Struct
 
 from tests.patience import HANG_S
 
-PORT = 6399
+# Ray looks at the processes of the whole machine for a head with its port, whatever their network:
+# each test process has a port of its own, below those of workers.
+PORT = 10_000 + os.getpid() % 15_000
 START_TIMEOUT_S = HANG_S
 STOP_TIMEOUT_S = 5.0
 ADDRESS = f"127.0.0.1:{PORT}"
@@ -93,6 +95,85 @@ def running_ray() -> Iterator[RunningRay]:
             _end(head)
     finally:
         subprocess.run(["ip", "netns", "delete", name], check=False)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class RayNodes:
+    """A head, `one`, and two other nodes, each of which can be ended and started again."""
+
+    url = "http://127.0.0.1:8265"
+    names = ("one", "two", "three")
+
+    def __init__(self, network: str, folder: Path) -> None:
+        self.network, self._folder = network, folder
+        self.environment = os.environ | {
+            "RAY_AUTH_MODE": "token",
+            "RAY_AUTH_TOKEN": secrets.token_hex(32),
+            "RAY_USAGE_STATS_ENABLED": "0",
+            # A node that finds no head ends after this time.
+            "RAY_gcs_rpc_server_reconnect_timeout_s": "5",
+        }
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._starts = 0
+
+    def start(self, name: str) -> None:
+        """Start a node, and wait until it is up; nothing happens if it is."""
+        if name in self._running:
+            return
+        self._starts += 1
+        first = 30_000 + 1_000 * (self._starts % 20)
+        ports = [f"--min-worker-port={first}", f"--max-worker-port={first + 999}"]
+        within = ["ip", "netns", "exec", self.network]
+        what = ["--num-cpus=8", "--num-gpus=8", "--object-store-memory=80000000"]
+        where = [f"--node-name={name}", "--node-ip-address=127.0.0.1", "--disable-usage-stats"]
+        if name == "one":
+            dashboard = ["--dashboard-host=127.0.0.1", "--dashboard-port=8265"]
+            where += ["--head", f"--port={PORT}", f"--temp-dir={self._folder}", *dashboard]
+        else:
+            where.append(f"--address={ADDRESS}")
+        log = self._folder / f"start-{self._starts}.log"
+        ray = str(Path(sys.executable).parent / "ray")
+        with log.open("w") as output:
+            process = subprocess.Popen(
+                [*within, ray, "start", "--block", *where, *ports, *what],
+                env=self.environment,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        self._running[name] = process
+        until_s = monotonic() + START_TIMEOUT_S
+        while "Ray runtime started" not in log.read_text():
+            assert monotonic() < until_s, log.read_text()[-2000:]
+            assert process.poll() is None, log.read_text()[-2000:]
+            sleep(0.2)
+
+    def end(self, name: str) -> None:
+        """Kill every process of a node, as if its power failed."""
+        process = self._running.pop(name, None)
+        if process is not None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(STOP_TIMEOUT_S)
+
+
+@contextmanager
+def ray_nodes() -> Iterator[RayNodes]:
+    """Start a Ray of three nodes, and end it."""
+    require_ray()
+    network = f"tenfold-{os.getpid()}"
+    folder = Path(tempfile.mkdtemp(prefix="ray-"))
+    cluster = RayNodes(network, folder)
+    subprocess.run(["ip", "netns", "add", network], check=True)
+    try:
+        up = ["ip", "netns", "exec", network, "ip", "link", "set", "lo", "up"]
+        subprocess.run(up, check=True)
+        for name in cluster.names:
+            cluster.start(name)
+        yield cluster
+    finally:
+        for name in reversed(cluster.names):
+            cluster.end(name)
+        subprocess.run(["ip", "netns", "delete", network], check=False)
         shutil.rmtree(folder, ignore_errors=True)
 
 

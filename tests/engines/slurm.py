@@ -6,6 +6,7 @@ foreground, so that they are ended by their own pid, whatever happens in the tes
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,7 @@ from msgspec import Struct
 from tests.patience import HANG_S
 
 COMMANDS = ("munged", "slurmctld", "slurmd", "scontrol", "sinfo")
+ACCOUNTING_COMMANDS = ("mariadbd", "mariadb-install-db", "slurmdbd", "sacct", "sacctmgr")
 START_TIMEOUT_S = HANG_S
 STOP_TIMEOUT_S = 20.0
 
@@ -34,11 +36,60 @@ class SlurmNode(Struct, frozen=True, kw_only=True):
     features: str = ""
 
 
+class Daemons:
+    """The daemons of one Slurm by name: `slurmctld`, or that of a node. Each can be killed."""
+
+    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+        self._folder, self._environment = folder, environment
+        self._commands: dict[str, tuple[str, ...]] = {}
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, name: str, *command: str) -> subprocess.Popen[bytes]:
+        """Start a daemon; without a command, as the last time."""
+        command = self._commands[name] = command or self._commands[name]
+        program = _program(command[0])
+        assert program is not None, "checked by require_slurm"
+        with (self._folder / "daemons.log").open("ab") as log:
+            process = subprocess.Popen(
+                [program, *command[1:]],
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        self._processes[name] = process
+        return process
+
+    def end(self, name: str, how: signal.Signals = signal.SIGTERM) -> None:
+        """End a daemon, and wait until it is gone."""
+        process = self._processes[name]
+        process.send_signal(how)
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(STOP_TIMEOUT_S)
+
+    def pid(self, name: str) -> int:
+        """Return the process of a daemon."""
+        return self._processes[name].pid
+
+    def signal(self, name: str, number: signal.Signals) -> None:
+        """Send a signal to a daemon."""
+        self._processes[name].send_signal(number)
+
+    def end_all(self) -> None:
+        """End every daemon, the last one first."""
+        for name in reversed(list(self._processes)):
+            self.end(name)
+
+
 class RunningSlurm(Struct, frozen=True, kw_only=True):
     """A Slurm whose nodes are idle. Commands find it through `environment`."""
 
     folder: Path
     environment: dict[str, str]
+    daemons: Daemons
 
     def ask(self, *command: str) -> str:
         """Run one of Slurm's commands against this cluster and return what it prints."""
@@ -48,8 +99,9 @@ class RunningSlurm(Struct, frozen=True, kw_only=True):
             capture_output=True,
             text=True,
             timeout=START_TIMEOUT_S,
-            check=True,
+            check=False,
         )
+        assert answer.returncode == 0, f"{' '.join(command)}: {answer.stderr.strip()}"
         return answer.stdout
 
 
@@ -69,6 +121,102 @@ def require_slurm() -> None:
         pytest.skip(reason)
 
 
+def require_accounting() -> None:
+    """Skip the test where Slurm cannot record its jobs; fail where engines are required."""
+    missing = [command for command in ACCOUNTING_COMMANDS if _program(command) is None]
+    if not missing:
+        return
+    reason = f"no {', '.join(missing)} here: apt-get install slurmdbd mariadb-server"
+    if os.environ.get("TENFOLD_REQUIRE_ENGINES") == "1":
+        pytest.fail(f"TENFOLD_REQUIRE_ENGINES=1, but {reason}")
+    pytest.skip(reason)
+
+
+def _start_accounting(daemons: Daemons, folder: Path, environment: dict[str, str]) -> None:
+    """Start MariaDB and slurmdbd, and add the lines to slurm.conf that point to them."""
+    home = folder / "accounting"
+    home.mkdir(mode=0o700)
+    database_port, port = _free_ports(2)
+    subprocess.run(
+        [
+            "mariadb-install-db",
+            "--no-defaults",
+            f"--datadir={home}/data",
+            "--auth-root-authentication-method=normal",
+            "--skip-test-db",
+            "--user=root",
+        ],
+        capture_output=True,
+        check=True,
+        timeout=START_TIMEOUT_S,
+    )
+    (home / "init.sql").write_text(
+        "CREATE DATABASE slurm;\n"
+        "CREATE USER 'slurm'@'127.0.0.1' IDENTIFIED BY 'slurm';\n"
+        "GRANT ALL ON slurm.* TO 'slurm'@'127.0.0.1';\n"
+    )
+    database = daemons.start(
+        "mariadbd",
+        "mariadbd",
+        "--no-defaults",
+        f"--datadir={home}/data",
+        f"--socket={home}/socket",
+        f"--pid-file={home}/mariadb.pid",
+        "--bind-address=127.0.0.1",
+        f"--port={database_port}",
+        "--skip-name-resolve",
+        "--innodb-buffer-pool-size=64M",
+        "--innodb-flush-log-at-trx-commit=2",
+        "--user=root",
+        f"--init-file={home}/init.sql",
+    )
+    _until(database, lambda: _accepts(database_port), "MariaDB to accept connections", folder)
+    conf = folder / "slurmdbd.conf"
+    conf.write_text(f"""\
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge/socket
+DbdHost=localhost
+DbdAddr=127.0.0.1
+DbdPort={port}
+SlurmUser=root
+LogFile={home}/slurmdbd.log
+PidFile={home}/slurmdbd.pid
+StorageType=accounting_storage/mysql
+StorageHost=127.0.0.1
+StoragePort={database_port}
+StorageUser=slurm
+StoragePass=slurm
+StorageLoc=slurm
+""")
+    conf.chmod(0o600)
+    with (folder / "slurm.conf").open("a") as lines:
+        lines.write(f"""\
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=127.0.0.1
+AccountingStoragePort={port}
+AccountingStoragePass={folder}/munge/socket
+AccountingStorageTRES=gres/gpu
+JobAcctGatherType=jobacct_gather/linux
+""")
+    slurmdbd = daemons.start("slurmdbd", "slurmdbd", "-D")
+    _until(slurmdbd, lambda: _accepts(port), "slurmdbd to accept connections", folder)
+    _until(slurmdbd, lambda: _add_cluster(environment), "sacctmgr to add the cluster", folder)
+
+
+def _add_cluster(environment: dict[str, str]) -> bool:
+    command = ["sacctmgr", "-i", "add", "cluster", "tenfold"]
+    answer = subprocess.run(
+        command, env=environment, capture_output=True, check=False, timeout=START_TIMEOUT_S
+    )
+    return answer.returncode == 0
+
+
+def _accepts(port: int) -> bool:
+    with socket.socket() as one:
+        one.settimeout(1.0)
+        return one.connect_ex(("127.0.0.1", port)) == 0
+
+
 def _program(command: str) -> str | None:
     return shutil.which(command, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
 
@@ -79,23 +227,38 @@ def running_slurm(
     nodes: Sequence[SlurmNode],
     conf_lines: Sequence[str] = (),
     partitions: Sequence[str] = (),
+    *,
+    accounting: bool = False,
 ) -> Iterator[RunningSlurm]:
-    """Start a Slurm of these nodes, give it once all of them are idle, and end it."""
+    """Start a Slurm of these nodes, give it once all of them are idle, and end it.
+
+    With `accounting`, it records its jobs in slurmdbd on MariaDB, and `sacct` works.
+    """
     require_slurm()
+    if accounting:
+        require_accounting()
     socket_path = folder / "munge" / "socket"
     for name in ("munge", "controller", "nodes", "dev"):
         (folder / name).mkdir(mode=0o700)
+    for name in ("munge", "nodes"):
+        # Jobs of other users reach the socket and their scripts through them.
+        (folder / name).chmod(0o711)
     _write_conf(folder, nodes, [*conf_lines, *(partitions or [_partition("all", nodes)])])
     environment = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf")}
-    slurm = RunningSlurm(folder=folder, environment=environment)
-    with ExitStack() as stack:
-        munged = stack.enter_context(_daemon(folder, environment, *_munged(folder)))
+    daemons = Daemons(folder, environment)
+    slurm = RunningSlurm(folder=folder, environment=environment, daemons=daemons)
+    try:
+        munged = daemons.start("munged", *_munged(folder))
         _until(munged, socket_path.exists, "munged to open its socket", folder)
-        controller = stack.enter_context(_daemon(folder, environment, "slurmctld", "-D", "-c"))
+        if accounting:
+            _start_accounting(daemons, folder, environment)
+        controller = daemons.start("slurmctld", "slurmctld", "-D", "-c")
         for node in nodes:
-            stack.enter_context(_daemon(folder, environment, "slurmd", "-D", "-N", node.name))
+            daemons.start(node.name, "slurmd", "-D", "-N", node.name)
         _until(controller, lambda: _all_idle(slurm, nodes), "every node to be idle", folder)
         yield slurm
+    finally:
+        daemons.end_all()
 
 
 def _munged(folder: Path) -> list[str]:
@@ -188,31 +351,6 @@ def _fake_gpus(folder: Path, node: SlurmNode) -> str:
     return f"{folder}/gpu[0-{node.gpus - 1}]" if node.gpus > 1 else f"{folder}/gpu0"
 
 
-@contextmanager
-def _daemon(
-    folder: Path, environment: dict[str, str], *command: str
-) -> Iterator[subprocess.Popen[bytes]]:
-    program = _program(command[0])
-    assert program is not None, "checked by require_slurm"
-    with (folder / "daemons.log").open("ab") as log:
-        process = subprocess.Popen(
-            [program, *command[1:]],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-        )
-    try:
-        yield process
-    finally:
-        process.terminate()
-        try:
-            process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(STOP_TIMEOUT_S)
-
-
 def _until(
     process: subprocess.Popen[bytes], holds: Callable[[], bool], what: str, folder: Path
 ) -> None:
@@ -237,5 +375,6 @@ def _all_idle(slurm: RunningSlurm, nodes: Sequence[SlurmNode]) -> bool:
 
 
 def _logs(folder: Path) -> str:
-    logs = [folder / "daemons.log", folder / "controller.log", *sorted(folder.glob("nodes/*.log"))]
+    logs = [folder / "daemons.log", folder / "accounting" / "slurmdbd.log"]
+    logs += [folder / "controller.log", *sorted(folder.glob("nodes/*.log"))]
     return "\n".join(f"{log.name}:\n{log.read_text()[-1500:]}" for log in logs if log.exists())

@@ -141,8 +141,11 @@ class Plane:
         return found
 
     def cancel_all(self) -> None:
-        """Cancel every job that is under way; return when none is."""
+        """Remove every service and cancel every job; return when none is left."""
         with self.wire("admin", "ops") as admin:
+            for one in admin.get(f"{API}/services").json()["services"]:
+                admin.delete(f"{API}/services/{_quoted(one['name'])}")
+            until(lambda: not admin.get(f"{API}/services").json()["services"])
             for job_id in self.jobs():
                 told = admin.delete(f"{API}/jobs/{_quoted(job_id)}")
                 assert told.status in (202, 404, 409), (job_id, told)

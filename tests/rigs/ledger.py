@@ -16,7 +16,6 @@ from tenfold.model.events import (
     Event,
     JobBusy,
     JobCancelled,
-    JobCancelRequested,
     JobEnded,
     JobHeld,
     JobIdled,
@@ -26,6 +25,7 @@ from tenfold.model.events import (
     JobStarted,
     JobStopped,
     JobSubmitted,
+    NodeEvent,
     NodeJoined,
     NodeLost,
 )
@@ -119,7 +119,7 @@ class Ledger:
         elif isinstance(event, JobIdled | JobBusy | JobHeld | JobReleased):
             self._used(event)
         else:
-            assert not isinstance(event, JobCancelRequested), "only live jobs are cancelled so"
+            assert isinstance(event, NodeEvent), f"it comes in no simulation: {event}"
             name = event.node.id if isinstance(event, NodeJoined) else event.node_id
             self._is_lost[name] = isinstance(event, NodeLost)
 

@@ -27,13 +27,16 @@ from tenfold.files.records.replay_bundle import BundleEnd, BundleHeader
 from tenfold.files.records.shadow_log import ShadowEntry
 from tenfold.fleet.image import FleetImage
 from tenfold.live.local.spawner import wire
-from tenfold.model import acceptance, actions, baseline, events, reason
+from tenfold.model import acceptance, actions, baseline, events, reason, registry
 from tenfold.model.fleet import constraints, node
 from tenfold.model.fleet.node import NodeState
 from tenfold.model.job import failures, job, origin, run_spec, submission, terms
-from tenfold.model.policy import governance
+from tenfold.model.policy import governance, site_costs
 from tenfold.model.policy import slurm as slurm_policy
 from tenfold.model.policy.policy import Policy
+from tenfold.model.service import replica, routing
+from tenfold.model.service import spec as service_spec
+from tenfold.model.service import state as service_state
 from tenfold.server.auth.tokens import Role
 from tenfold.sim.settings import SimSettings
 
@@ -57,6 +60,7 @@ STRUCTS: dict[str, type[Struct]] = {
     "NodeLost": events.NodeLost,
     "NodeReturned": events.NodeReturned,
     "NodeCordoned": events.NodeCordoned,
+    "NodeLeft": events.NodeLeft,
     "NodeTested": events.NodeTested,
     "NodeAccepted": events.NodeAccepted,
     "JobSubmitted": events.JobSubmitted,
@@ -71,8 +75,23 @@ STRUCTS: dict[str, type[Struct]] = {
     "JobBusy": events.JobBusy,
     "JobHeld": events.JobHeld,
     "JobReleased": events.JobReleased,
+    "JobChanged": events.JobChanged,
+    "ModelRegistered": events.ModelRegistered,
+    "ModelAliasMoved": events.ModelAliasMoved,
+    "ModelStaged": events.ModelStaged,
+    "ModelVersionRemoved": events.ModelVersionRemoved,
     "ActionOrdered": events.ActionOrdered,
     "ActionRefused": events.ActionRefused,
+    "ServiceDeployed": events.ServiceDeployed,
+    "ServiceLimitsSet": events.ServiceLimitsSet,
+    "ServiceScaled": events.ServiceScaled,
+    "ReplicaReady": events.ReplicaReady,
+    "ReplicaUnready": events.ReplicaUnready,
+    "ReplicaDrainStarted": events.ReplicaDrainStarted,
+    "RolloutAdvanced": events.RolloutAdvanced,
+    "ServicePromoted": events.ServicePromoted,
+    "ServiceRolledBack": events.ServiceRolledBack,
+    "ServiceRemoved": events.ServiceRemoved,
     "StartJob": actions.StartJob,
     "StopJob": actions.StopJob,
     "RefuseJob": actions.RefuseJob,
@@ -92,6 +111,7 @@ STRUCTS: dict[str, type[Struct]] = {
     "bundle-settings": SimSettings,
     "compared": acceptance.FigureComparison,
     "crashes": failures.Crashes,
+    "data-place": site_costs.DataPlace,
     "ended": job.EndedJob,
     "failure": failures.NodeFailure,
     "figure": acceptance.Figure,
@@ -121,6 +141,8 @@ STRUCTS: dict[str, type[Struct]] = {
     "shadow-difference": ShadowDifference,
     "shadow-entry": ShadowEntry,
     "shape": job.Shape,
+    "site-costs": site_costs.SiteCosts,
+    "site-route": site_costs.SiteRoute,
     "slot": job.Slot,
     "slurm-partition": slurm_policy.SlurmPartition,
     "slurm-policy": slurm_policy.SlurmPolicy,
@@ -135,6 +157,21 @@ STRUCTS: dict[str, type[Struct]] = {
     "work": run_spec.RunSpec,
     "origin": origin.Origin,
     "code": origin.CodeState,
+    "replica-ref": replica.ReplicaRef,
+    "service": service_state.ServiceState,
+    "replica": service_state.ReplicaState,
+    "revision": service_state.RevisionState,
+    "service-spec": service_spec.ServiceSpec,
+    "readiness": service_spec.Readiness,
+    "metric-target": service_spec.MetricTarget,
+    "canary": service_spec.Canary,
+    "hold": routing.Hold,
+    "rollback": routing.Rollback,
+    "overflow": routing.Overflow,
+    "model-version": registry.ModelVersion,
+    "artefact": registry.Artefact,
+    "variant": registry.Variant,
+    "lineage": registry.Lineage,
 }
 
 LINES: dict[str, type] = {
@@ -158,6 +195,7 @@ VALUES: dict[str, Sequence[str]] = {
     "state of a job": job.JOB_STATES,
     "state of a job that is over": job.ENDED,
     "state of a node": get_args(NodeState),
+    "stage of a model version": registry.STAGES,
     "role of a token": [role.name for role in Role],
 }
 """Words that stand in columns of their own."""

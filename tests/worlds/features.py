@@ -12,15 +12,16 @@ from msgspec.structs import replace
 from tenfold.model.fault import Fault
 from tenfold.model.fleet.constraints import PlacementConstraints
 from tenfold.model.fleet.node import Node
-from tenfold.model.ids import JobId, TeamId
+from tenfold.model.ids import JobId, SiteId, TeamId
 from tenfold.model.job.job import shape_of
 from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.job.submission import Submission
 from tenfold.model.job.terms import Hours, Terms, Window
 from tenfold.model.policy.governance import GovernanceRules, TeamRules
 from tenfold.model.policy.policy import Placement, Policy, PolicyName
+from tenfold.model.policy.site_costs import DataPlace, SiteCosts, SiteRoute
 from tenfold.model.policy.slurm import Backfill, SlurmPolicy
-from tenfold.model.units import DAY, HOUR, MINUTE, Millis, UsdMicros
+from tenfold.model.units import DAY, HOUR, MINUTE, Millis, UsdMicros, usd_micros
 from tenfold.testing.builders import in_domains, nodes
 
 GPU = 1_000
@@ -127,7 +128,29 @@ WINDOW = Window(
 TEAM_WINDOW = Window(id="t", start_ms=minutes(200), end_ms=minutes(260), nodes=("n1",), team="blue")
 DAY_HOURS = ((Hours(Millis(0), Millis(2 * HOUR)), {"any": 16 * GPU}),)
 
+SITE_COSTS = SiteCosts(
+    usd_micros_per_gpu_hour={
+        "north": {"": usd_micros(2.5)},
+        "south": {"": usd_micros(2.0)},
+    },
+    routes=(SiteRoute("north", "south", 1e9, usd_micros(0.02)),),
+    data={"corpus": DataPlace(3_600_000_000_000, ("north",))},
+)
+"""The south is cheaper, and the data is in the north."""
+
 FEATURES: dict[str, Scenario] = {
+    "sites by cost": Scenario(
+        policy=Policy(name="fifo", sites=SITE_COSTS),
+        nodes=[
+            *(replace(one, site=SiteId("north")) for one in nodes(1, name="a")),
+            *(replace(one, site=SiteId("south")) for one in nodes(2, name="b")),
+        ],
+        tasks=(
+            task(0, 60, 8, limit_min=120),
+            task(1, 60, 8, limit_min=120, terms=Terms(data=("corpus",))),
+            task(2, 60, 8, limit_min=120, terms=Terms(data=("corpus",))),
+        ),
+    ),
     "residency": Scenario(
         policy=governed(
             team("group", residency=("EU",)),
@@ -349,6 +372,22 @@ FEATURES: dict[str, Scenario] = {
         tasks=(
             task(0, 30, 2, array=5, name="sweep", terms=Terms(array_most=2)),
             task(1, 30, 2),
+        ),
+    ),
+    "limits of arrays under every policy": Scenario(
+        policy=Policy(name="fifo"),
+        nodes=nodes(1),
+        tasks=(
+            task(0, 30, 2, array=5, name="s", terms=Terms(array_most=2, array_most_always=True)),
+            task(1, 30, 2),
+        ),
+    ),
+    "jobs after others that may fail": Scenario(
+        policy=governed(team("red")),
+        nodes=nodes(1),
+        tasks=(
+            task(0, 30, 2, name="first"),
+            task(1, 10, 2, terms=Terms(after_any=(JobId("first-1"),))),
         ),
     ),
     "off-peak hours": Scenario(

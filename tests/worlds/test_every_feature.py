@@ -228,6 +228,7 @@ def test_a_clock_that_returns_late_changes_times_only(name: str, tmp_path: Path)
 UNTESTED: dict[str, str] = {
     "Terms.array": "assigned at admission",
     "Terms.busy_ms": "known only in a replay; live it is observed",
+    "Terms.service": "says whose replica a job is: no rule of placement but spreading reads it",
     "Terms.kind": "see `Terms.idle_ms`: other kinds change what is learned from jobs, not a rule",
 }
 """Fields that cannot be reset in a scenario, each with the reason."""

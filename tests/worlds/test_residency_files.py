@@ -77,7 +77,7 @@ def test_a_team_bound_to_a_region_runs_only_there(where: str, tmp_path: Path):
     starts = [step for steps in live.values() for step in steps if step[1] == "started"]
     assert [slot.node for step in starts for slot in step[2]] == ["eu-1", "eu-1"]
     assert reasons
-    assert all("of 1 node" in reason for reason in reasons), reasons
+    assert all("of 1 eligible node" in reason for reason in reasons), reasons
 
 
 def _submission(shape: Shape) -> Submission:

@@ -171,7 +171,7 @@ def test_room_is_told_to_come_from_a_job_that_shrank():
     ]
     told = explain(lines, two.id)
     assert told is not None
-    assert render(told.stages[-1].why) == "capacity was freed when job `one` shrank"
+    assert render(told.stages[-1].why) == "could start when job `one` shrank"
 
 
 def test_new_orders_are_said_in_words():

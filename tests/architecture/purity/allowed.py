@@ -46,6 +46,7 @@ ELAPSED: dict[str, str] = {
     "client": "retries with a time limit, in processes of users",
     "journal": "paces compaction by what it costs the writer",
     "live": "the real world: grace times of processes, containers and supervisors",
+    "objects": "paces background moves, and looks for changed files now and then",
     "server": "measures requests and cycles for metrics, and paces background work",
 }
 """Rooms that may import `time` to measure how long something takes, or to sleep, and why."""

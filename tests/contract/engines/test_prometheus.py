@@ -8,6 +8,7 @@ import tenfold
 from engines.prometheus import require_prometheus, running_prometheus
 from patience import HANG_S
 from tenfold.client.endpoint import read_address
+from tenfold.report.dashboards import DASHBOARDS
 from unit.up_process import Up
 
 pytestmark = pytest.mark.engine
@@ -34,5 +35,10 @@ def test_a_viewers_token_is_all_that_it_takes(up: Up, tmp_path: Path):
         prometheus.until('tenfold_nodes{state="up"}', 2)
         prometheus.until("tenfold_loop_up", 1)
         prometheus.until("count(tenfold_journal_commit_seconds_bucket) > bool 5", 1)
+        for one in DASHBOARDS.values():
+            for query in (query for panel in one.panels for query in panel.queries):
+                # An answer with status 200, whether or not there is anything to see yet.
+                prometheus.answers(query.expr)
+        assert prometheus.answers("sum by (state) (tenfold_jobs)") > 3
         up.interrupt()
         prometheus.until("up", 0)

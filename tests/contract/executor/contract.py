@@ -1,4 +1,8 @@
-"""What every executor must do: one class, run against real processes that are really killed."""
+"""What every executor owes: one class, run against real processes on a real engine.
+
+`service.py` has what an executor owes whose service restarts without its jobs, and `processes.py`
+what only processes of this machine owe.
+"""
 
 import os
 from pathlib import Path
@@ -21,7 +25,6 @@ from contract.executor.real_processes import (
     wait_for_a,
     wait_until_over,
 )
-from contract.executor.shells import ShellContract
 from tenfold.live.executor import (
     AttemptEnded,
     AttemptLost,
@@ -34,12 +37,12 @@ from tenfold.live.executor import (
     OrderRefused,
 )
 from tenfold.model.ids import JobId, NodeId, TeamId
-from tenfold.model.job.run_spec import RunSpec
+from tenfold.model.job.run_spec import CheckpointSpec, RunSpec
 from tenfold.model.units import Millis
 from tenfold.report.reasons.render import render
 
 
-class ExecutorContract(ShellContract):
+class ExecutorContract:
     """Subclass it with a fixture `rig`."""
 
     @pytest.fixture
@@ -62,6 +65,19 @@ class ExecutorContract(ShellContract):
         assert (end.job_id, end.attempt, end.how, end.exit_code) == (JOB, 1, "exited", 0)
         for rank in range(3):
             assert executor.logs(JOB, 1, rank).tail == f"I am {rank} of 3\n".encode()
+
+    def test_a_member_knows_its_gang_and_where_it_saves(self, executor: Executor):
+        saves = CheckpointSpec(folder="saves", every_ms=Millis(90_000))
+        script = 'echo "$NODE_RANK of $PET_NNODES on $TENFOLD_NODES, attempt $TENFOLD_ATTEMPT"; '
+        script += 'echo "$MASTER_ADDR:$MASTER_PORT $MINE ${TENFOLD_CHECKPOINT_DIR##*/} '
+        script += '$TENFOLD_CHECKPOINT_EVERY_S"'
+        env = (("MINE", "1"), ("TENFOLD_ATTEMPT", "7"))
+        executor.start(launch(script, nodes=("b", "a"), attempt=4, checkpoint=saves, env=env))
+        wait_until_over(executor)
+        logs = [executor.logs(JOB, 4, rank).tail.decode().splitlines() for rank in range(2)]
+        assert [log[0] for log in logs] == [f"{rank} of 2 on b,a, attempt 4" for rank in range(2)]
+        assert logs[0][1] == logs[1][1]
+        assert logs[0][1].endswith(" 1 saves 90")
 
     def test_the_first_member_that_fails_ends_the_gang_with_its_exit_code(self, executor: Executor):
         script = f'[ "$RANK" = 1 ] && exit 7; {FOREVER}'
@@ -116,7 +132,8 @@ class ExecutorContract(ShellContract):
         executor.start(launch(f"echo $$ > {ear.path}; {FOREVER}"))
         executor.start(launch(f"echo $$ > {ear.path}", attempt=2))
         ear.words(1)
-        refused = wait_for_a(executor, OrderRefused)[-1]
+        seen = wait_for_a(executor, OrderRefused)
+        (refused,) = [one for one in seen if isinstance(one, OrderRefused)]
         assert refused.reason.code == "earlier-attempt-lives"
         assert refused.is_transient
         executor.stop(JOB, 1, NOW_MS)
@@ -156,24 +173,6 @@ class ExecutorContract(ShellContract):
         executor.stop(JOB, 1, NOW_MS)
         assert wait_until_over(executor)[-1].how == "stopped"
 
-    def test_a_process_that_fled_ends_with_its_attempt(self, executor: Executor, ear: Ear):
-        """Into a session of its own, with nothing in its environment, ignoring the notice."""
-        script = f"trap '' TERM; echo $$ > {ear.path}; while :; do sleep 1000; done"
-        fled = f'env -i PATH=$PATH setsid sh -c "{script}" & echo $$ > {ear.path}; {FOREVER}'
-        executor.start(launch(fled))
-        processes = [Process(int(word)) for word in ear.words(2)]
-        executor.stop(JOB, 1, Millis(20))
-        wait_until_over(executor)
-        assert all(process.is_gone(0) for process in processes)
-
-    def test_what_a_member_leaves_behind_ends_with_it(self, executor: Executor, ear: Ear):
-        left = f"(setsid sh -c 'echo $$ > {ear.path}; exec sleep 1000' &); read -r _ < /dev/null"
-        executor.start(launch(f"{left}; exit 3"))
-        end = wait_until_over(executor)[-1]
-        assert (end.how, end.exit_code) == ("exited", 3)
-        if not ear.nothing_more():
-            assert not Path(f"/proc/{ear.words(1)[0]}").exists()
-
     def test_a_stop_of_what_never_started_is_refused(self, executor: Executor):
         executor.stop(JOB, 1, NOW_MS)
         [refused] = wait_for_a(executor, OrderRefused)
@@ -211,51 +210,6 @@ class ExecutorContract(ShellContract):
         [state] = second.attempts()
         assert state.end == seen[-1]
 
-    def test_a_job_goes_on_when_the_service_is_killed(
-        self, rig: Rig, executor: Executor, ear: Ear, tmp_path: Path
-    ):
-        os.mkfifo(tmp_path / "go")
-        executor.start(launch(f"echo $$ > {ear.path}; read -r _ < {tmp_path}/go; exit 4"))
-        process = Process(int(ear.words(1)[0]))
-        wait_for_a(executor, AttemptStarted)
-        rig.kill_service()
-        assert executor.observations() == []
-        assert not process.is_gone(0)
-        (tmp_path / "go").write_text("on\n")
-        seen = wait_until_over(executor)
-        assert kinds_of(seen) == [AttemptEnded]
-        assert seen[0].exit_code == 4
-        assert ear.nothing_more()
-
-    def test_an_end_while_the_service_was_down_is_told(
-        self, rig: Rig, executor: Executor, ear: Ear, tmp_path: Path
-    ):
-        os.mkfifo(tmp_path / "go")
-        executor.start(launch(f"echo $$ > {ear.path}; read -r _ < {tmp_path}/go; exit 4"))
-        process = Process(int(ear.words(1)[0]))
-        rig.kill_service()
-        (tmp_path / "go").write_text("on\n")
-        assert process.is_gone()
-        assert wait_until_over(executor)[-1].exit_code == 4
-
-    def test_orders_given_while_the_service_is_down_are_carried_out(
-        self, rig: Rig, executor: Executor
-    ):
-        rig.kill_service()
-        executor.start(launch("echo here"))
-        assert wait_until_over(executor)[-1].exit_code == 0
-        assert executor.logs(JOB, 1, 0).tail == b"here\n"
-
-    def test_a_stop_reaches_what_an_earlier_service_started(
-        self, rig: Rig, executor: Executor, ear: Ear
-    ):
-        executor.start(launch(f"echo $$ > {ear.path}; {FOREVER}"))
-        process = Process(int(ear.words(1)[0]))
-        rig.kill_service()
-        executor.stop(JOB, 1, NOW_MS)
-        assert wait_until_over(executor)[-1].how == "stopped"
-        assert process.is_gone(0)
-
     def test_what_is_settled_is_not_listed_and_stays_stale(self, rig: Rig, executor: Executor):
         executor.start(launch("true", attempt=2))
         wait_until_over(executor)
@@ -274,34 +228,6 @@ class ExecutorContract(ShellContract):
         assert [state.phase for state in executor.attempts()] == ["running"]
 
     # Loss.
-
-    def test_an_attempt_whose_watcher_is_killed_is_lost_with_all_it_started(
-        self, rig: Rig, executor: Executor, ear: Ear
-    ):
-        fled = f"setsid env -i sh -c 'echo $$ > {ear.path}; exec /bin/sleep 1000' &"
-        executor.start(launch(f"{fled} echo $$ > {ear.path}; {FOREVER}", nodes=("a", "b")))
-        processes = [Process(int(word)) for word in ear.words(4)]
-        wait_for_a(executor, AttemptStarted)
-        rig.kill_watcher(JOB, 1)
-        [lost] = wait_until_over(executor)
-        assert isinstance(lost, AttemptLost)
-        assert lost.reason.code == "supervisor-lost"
-        assert all(process.is_gone() for process in processes)
-        executor.start(launch("true", attempt=2))
-        assert wait_until_over(executor)[-1].exit_code == 0
-
-    def test_an_attempt_is_lost_when_watcher_and_service_are_killed(
-        self, rig: Rig, executor: Executor, ear: Ear
-    ):
-        fled = f"setsid sh -c 'echo $$ > {ear.path}; exec sleep 1000' &"
-        executor.start(launch(f"{fled} echo $$ > {ear.path}; {FOREVER}"))
-        processes = [Process(int(word)) for word in ear.words(2)]
-        wait_for_a(executor, AttemptStarted)
-        rig.kill_service()
-        rig.kill_watcher(JOB, 1)
-        [lost] = wait_until_over(executor)
-        assert isinstance(lost, AttemptLost)
-        assert all(process.is_gone() for process in processes)
 
     def test_a_lost_node_takes_its_attempts_with_it(self, rig: Rig, executor: Executor, ear: Ear):
         executor.start(launch(f"echo $$ > {ear.path}; {FOREVER}", nodes=("a", "b")))

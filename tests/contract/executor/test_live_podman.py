@@ -171,11 +171,11 @@ def test_memory_is_limited_inside_too(rig: LocalRig):
 @pytest.mark.parametrize(
     ("image", "command", "why"),
     [
-        ("localhost/no-such-image:1", "true", "is not on this machine, and images are not"),
+        ("localhost/no-such-image:1", "true", "and Tenfold does not pull images"),
         (
             "nowhere.example/of/somebody",
             "true",
-            "is not on this machine, and images are not",
+            "is not on this machine, and Tenfold does not pull images",
         ),
         ("Capital/name", "true", "cannot run image"),
         (IMAGE, "no-such-command", "no-such-command"),

@@ -109,7 +109,7 @@ def test_bytes_that_are_no_text_come_back_as_they_were(client: httpx.Client):
     [
         ("cannot run the command `/no/such/command`", {"command": ["/no/such/command"]}),
         ("No such file or directory `/no/folder`", {"command": ["true"], "workdir": "/no/folder"}),
-        ("is outside the team's folder", {"command": ["true"], "workdir": "../../elsewhere"}),
+        ("is outside the team's directory", {"command": ["true"], "workdir": "../../elsewhere"}),
         ("outside the team", {"command": ["true"], "checkpoint": {"dir": "../../elsewhere"}}),
         ("exit code 139 (SIGSEGV)", {"command": sh("kill -SEGV $$")}),
     ],

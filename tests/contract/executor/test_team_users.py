@@ -11,7 +11,9 @@ import pytest
 
 from contract.executor.contract import ExecutorContract
 from contract.executor.local.test_executor import LOG_BYTES_MOST, LocalRig
+from contract.executor.processes import LocalProcessContract
 from contract.executor.real_processes import FOREVER, Ear, Process, launch, wait_for, wait_for_a
+from contract.executor.service import ServiceContract
 from tenfold.live.executor import AttemptEnded, AttemptStarted, Launch, Observation, OrderRefused
 from tenfold.live.local.attempt.folder import ExecutorDir
 from tenfold.live.local.executor import LocalExecutor
@@ -68,7 +70,7 @@ def ear(tmp_path: Path) -> Iterator[Ear]:
     ear.close()
 
 
-class TestTeamUsers(ExecutorContract):
+class TestTeamUsers(ExecutorContract, ServiceContract, LocalProcessContract):
     """Every test of the contract, as a user that is not root."""
 
 

@@ -7,7 +7,8 @@ from random import Random
 import pytest
 from sqlalchemy import delete, select, update
 
-from journal_builders import played
+from journal_builders import JOINED, models_registered, played, read_tables
+from tenfold.engine.decision_log import Cycle
 from tenfold.engine.digest import fleet_digest
 from tenfold.files.records.replay_bundle import read_bundle
 from tenfold.fleet.fleet import Fleet
@@ -22,6 +23,9 @@ from tenfold.journal.store import Store
 from tenfold.journal.tables import EVENTS, JOBS
 from tenfold.journal.verify import verify
 from tenfold.model.errors import Refused
+from tenfold.model.events import NodeReturned
+from tenfold.model.ids import NodeId
+from tenfold.model.units import Millis
 from tests.rigs.journal import fleet_of_parts
 from tests.rigs.worlds import drawn_world
 
@@ -49,6 +53,21 @@ def codes(store: Store) -> list[str]:
 
 class JournalCompaction:
     """The part of the contract that is about age; it needs `writer`, of an empty journal."""
+
+    def test_the_model_registry_stays_when_old_events_move_out(
+        self, writer: JournalWriter, tmp_path: Path
+    ):
+        store = writer.store
+        writer.append([*JOINED, *models_registered(1)])
+        writer.note(Cycle(Millis(1), "tenfold", writer.seq, 0, 0))
+        writer.append([NodeReturned(Millis(2), NodeId("n0"))])
+        before = {name: rows for name, rows in read_tables(store).items() if "model" in name}
+        assert [len(rows) for rows in before.values()] == [2, 1, 6]
+        assert len(compacted(store, tmp_path, FOREVER_MS, part=40)) == 1
+        assert codes(store) == []
+        rebuild_read_tables(writer)
+        after = read_tables(store)
+        assert {name: after[name] for name in before} == before
 
     def test_old_events_move_out_in_parts_beside_the_writer(
         self, writer: JournalWriter, tmp_path: Path

@@ -9,6 +9,7 @@ from sqlalchemy import delete, update
 from sqlalchemy.exc import OperationalError
 
 from contract.journal.compaction import JournalCompaction
+from contract.journal.leadership import JournalLeadership
 from contract.journal.upkeep import JournalUpkeep
 from journal_builders import JOINED, batches_of, read_tables, states_told, submitted
 from tenfold.engine.decision_log import Cycle
@@ -61,7 +62,7 @@ for first in range(0, 30_000, 3):
 """
 
 
-class JournalContract(JournalCompaction, JournalUpkeep):
+class JournalContract(JournalCompaction, JournalUpkeep, JournalLeadership):
     """Tests that each kind of database inherits; it gives `address`, an empty one."""
 
     def test_what_was_appended_is_read_back_in_order(self, writer: JournalWriter, address: str):

@@ -28,6 +28,34 @@ ESTIMATE_ANSWER_KEYS = {
         "gpus": ("whole number", "GPUs of the replica, given or chosen"),
         "memory_gib": ("GiB", "peak on the fullest GPU, with KV cache for `batch` sequences"),
         "fits": ("true or false", "whether the weights and one sequence fit"),
+        "under_load": (
+            "object, or null",
+            "the load and its queues; null in other modes than `online`",
+        ),
+    },
+    "under_load": {
+        "offered_qps": (
+            "requests per second, or null",
+            "rate at which requests arrive; null if all arrive at once",
+        ),
+        "served_qps": ("requests per second", "rate at which they are answered"),
+        "capacity_qps": (
+            "requests per second",
+            "rate with all slots in use, the most that can be answered in the long run",
+        ),
+        "utilisation": ("share, or null", "offered rate over the capacity; above 1 if overloaded"),
+        "overloaded": ("true or false", "whether the queue grows as long as the load lasts"),
+        "in_system": (
+            "number, or null",
+            "mean requests that are sent and not yet answered in full: rate x response time",
+        ),
+        "queued": ("number, or null", "those of them that are not running yet"),
+        "ttft_s_p50": ("seconds, or null", "median time to first token"),
+        "ttft_s_p90": ("seconds, or null", "TTFT of all but 10% of the requests"),
+        "ttft_s_p99": ("seconds, or null", "TTFT of all but 1% of the requests"),
+        "tpot_s_p50": ("seconds", "median time per output token, each request by its own mean"),
+        "tpot_s_p90": ("seconds", "TPOT of all but 10% of the requests"),
+        "tpot_s_p99": ("seconds", "TPOT of all but 1% of the requests"),
     },
     "cache": {
         "model": ("text", "the model"),

@@ -39,6 +39,11 @@ ESTIMATE_KEYS = {
             "true if `tp` is above 1, except in Megatron before 2022",
         ),
         "precision": ("precision of matrix multiplies", "`bf16`"),
+        "gradient_precision": (
+            "precision in which gradients are kept and reduced; a stack that makes them new in "
+            "every step keeps none",
+            "that of the stack family",
+        ),
         "stack": ("framework and version, in any spelling", "the `default` profile"),
         "nic_gbps_per_gpu": (
             "network bandwidth per GPU in each direction",
@@ -68,6 +73,17 @@ ESTIMATE_KEYS = {
         "qps": (
             "requests per second, in mode `online`",
             "a closed loop of `batch` clients; without `batch`, all requests arrive simultaneously",
+        ),
+        "requests": (
+            "length of the run, in mode `online`; a run with an end has finite waits even if it "
+            "is overloaded, and clients of a closed loop start it together",
+            "a load that lasts; throughput of a stream, and a load without `qps` and `batch`, are "
+            "those of a run as in the published tables of the engine (TensorRT-LLM: 500)",
+        ),
+        "length_cv": (
+            "standard deviation of request lengths over their mean, in mode `online`: 0 for equal "
+            "lengths, about 1 for chat",
+            "unknown: 1 for a stream; between equal and mixed for a closed loop",
         ),
         "output_tokens_per_s": (
             "measured tokens per second; observed runs only",

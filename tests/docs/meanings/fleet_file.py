@@ -14,6 +14,7 @@ FLEET_TABLES = {
     "`site` are derived from the other tables and cannot be declared.",
     "tier": "A storage tier: a number of shelves of a tier class.",
     "team": "A team that shares the fleet. Teams form a tree.",
+    "data": "Data that jobs name with `data`, for the choice of a site; only for several sites.",
     "expects": "The largest workload that the fleet is built for. A single table, not a list.",
     "lint": "Warnings to ignore, and your own thresholds. A single table, not a list.",
 }
@@ -22,11 +23,23 @@ FLEET_KEYS = {
     "site": {
         "name": ("name of the site", ""),
         "region": ("free text, such as a cloud region", ""),
+        "owner": (
+            "whose hardware it is, where not yours; `tenfold cost report` shows what they are owed",
+            "",
+        ),
+        "trust": (
+            "how far its operator is trusted; its nodes have the tags `trust-` of this level and "
+            "the looser ones, which jobs may need",
+            "",
+        ),
         "residency": ("where data may be stored, such as `EU`; pools inherit it", ""),
         "certifications": ("certifications, such as `ISO-27001`; pools inherit them", ""),
         "cooling": ("cooling class", "the simplest class that supports a rack of four nodes"),
         "power_kw": ("power limit of the site, including cooling", "no limit"),
-        "rack_kw": ("power limit of one rack", "that of the cooling class"),
+        "rack_kw": (
+            "power limit of one rack; no policy starts jobs beyond it",
+            "that of the cooling class",
+        ),
         "racks_per_pdu": ("racks per PDU; each PDU is a `pdu` domain", "no `pdu` domains"),
         "racks_per_cooling_zone": (
             "racks per cooling zone; each is a `cooling-zone` domain",
@@ -132,6 +145,11 @@ FLEET_KEYS = {
         "latency_us": ("time to first byte", "that of the class"),
         "usd_per_tb_month": ("price per terabyte per month", "that of the class"),
         "residency": ("where its data may be stored", ""),
+    },
+    "data": {
+        "name": ("name that jobs use", ""),
+        "gb": ("size, in decimal gigabytes", ""),
+        "sites": ("sites that hold it", ""),
     },
     "team": {
         "name": ("name of the team", ""),

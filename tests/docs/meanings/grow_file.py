@@ -9,14 +9,14 @@ GROW_TABLES = {
     "monitoring": "Time series, scrape interval and storage of a Prometheus server.",
     "operations": "Repair staff and spare nodes. `--failures` sets the failure rate of nodes.",
     "facility": "Floor space and free ports of the building.",
-    "prices": "What capacity costs a month, for the cost of fixes. What is left out is assumed "
+    "prices": "Monthly prices of capacity, used to price fixes. Missing prices are assumed "
     "from the range of `tenfold facts list --kind unit-price`, and marked with `~`.",
     "lead_time": "Time from order to use of one kind of hardware. A fix that needs this hardware "
     "shows the latest order date.",
     "pace": "How fast demand grows, and the date from which it grows. The system clock is not "
     "used, so the same file always gives the same result.",
     "grown": "The fleet that a planned fleet was grown from; `tenfold grow --apply` writes it. The "
-    "job history, failures and switches are those of the fleet before.",
+    "job history, failures and switches are those of the original fleet.",
 }
 
 GROW_KEYS = {
@@ -31,7 +31,7 @@ GROW_KEYS = {
         ),
         "stall_share_most": ("maximum share of GPU time lost to contention", "0.05"),
         "attainment_least": (
-            "minimum share of requests that meet their objective; the rest come at peaks",
+            "minimum share of requests that meet their objective; the others arrive at peaks",
             "0.99",
         ),
         "kw_most": ("maximum power of all sites together", "no limit"),
@@ -129,17 +129,22 @@ GROW_KEYS = {
             "`floor` or `storage`",
             "",
         ),
-        "weeks_p50": ("median lead time", ""),
-        "weeks_p90": ("P90 lead time, used for order dates", ""),
+        "weeks_p50": ("median lead time; leave it out if `stages` are stated", "from `stages`"),
+        "weeks_p90": ("P90 lead time, used for order dates", "from `stages`"),
+        "stages": (
+            "P50 and P90 in weeks of each stage: `order`, `delivery`, `installation`, "
+            "`integration` and `validation`; the P90 of their sum is used for order dates",
+            "one stage",
+        ),
     },
     "pace": {
         "today": ("date from which demand grows", ""),
         "doubles_in_months": ("number of months in which demand doubles", ""),
     },
     "grown": {
-        "fleet": ("fleet file before, relative to this file", ""),
-        "policy": ("policy from now on", "the one that the jobs ran under"),
-        "sched_max_job_start": ("`sched_max_job_start` from now on", "that of the slurm.conf"),
+        "fleet": ("the original fleet file, as a path relative to this file", ""),
+        "policy": ("new policy", "the policy that the jobs ran under"),
+        "sched_max_job_start": ("new `sched_max_job_start`", "as in the slurm.conf"),
         "quota_gpus": ("quota of each team in GPUs, under the policy `governed`", "as before"),
         "free_borrowing": ("whether teams borrow and lend without a limit", "as before"),
         "async_checkpoints": ("whether checkpoints are written asynchronously", "false"),
@@ -148,6 +153,7 @@ GROW_KEYS = {
             '`{ "switch-ports:fabric net" = 32 }`',
             "none",
         ),
+        "usd_per_month": ("monthly cost of ports, racks, power and links of the fixes", "none"),
     },
 }
 

@@ -36,6 +36,7 @@ HARDWARE_FACT_KEYS = {
         "pcie_gen": "PCIe generation",
         "pcie_gb_per_s": "PCIe rate, per direction",
         "tdp_w": "power at full load",
+        "trains": "whether its software runs training",
         "best_for": "suitable workloads",
     },
     "link": {
@@ -110,6 +111,16 @@ HARDWARE_FACT_KEYS = {
         "co2_g_per_kwh": "carbon intensity, in grams",
         "server_overhead": "node power divided by the TDP of its accelerators; used if the node "
         "power is unknown",
+    },
+    "provider": {
+        "trust": "who operates the hardware: `own`, `certified`, `standard` or `community`",
+        "egress_usd_per_gb": "price of data that leaves for the internet",
+        "startup_s": "time from the order to the first useful step",
+        "failures_per_1000_node_days": "failures of its nodes",
+        "spot_up_h": "mean time that spot capacity lasts",
+        "spot_down_h": "mean time until lost spot capacity comes back",
+        "availability": "share of the time at which on-demand capacity is available",
+        "regions": "ISO country codes by region",
     },
     "unit-price": {
         "usd": "price of one unit",

@@ -29,6 +29,8 @@ SOFTWARE_FACT_KEYS = {
         "requests_usual": "requests of a max-throughput run with other lengths",
         "requests_online": "requests of an online run",
         "gateway_s": "seconds per request outside the engine",
+        "poll_steps": "steps between two looks for new requests in its published closed loops; "
+        "0 means every step",
         "attention_dp_from": "first release with data-parallel attention for MoE models",
     },
     "workload": {

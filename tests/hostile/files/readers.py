@@ -13,6 +13,11 @@ from typing import NamedTuple
 import tenfold.files
 from replay_builders import job, recorded, request
 from tenfold.facts.loader import load_catalogue
+from tenfold.files.accesses import read_accesses
+from tenfold.files.capacity.drivers import read_drivers
+from tenfold.files.capacity.plan_file import read_plan_file
+from tenfold.files.capacity.proposals import read_proposals
+from tenfold.files.capacity.triggers import read_triggers
 from tenfold.files.core import document, export_json, json_lines
 from tenfold.files.fleet.merge import read_source
 from tenfold.files.fleet.read import load_fleet, read_fleet
@@ -25,17 +30,39 @@ from tenfold.files.measured import baselines, nccl_tests, nsys_stats, steps, tor
 from tenfold.files.measured import read as measured
 from tenfold.files.measured import rows as measured_rows
 from tenfold.files.models.hf_config import read_hf_config
+from tenfold.files.policy.burst import read_burst
 from tenfold.files.policy.read import read_policy, read_policy_file
+from tenfold.files.prices.layouts import read_listed_prices
 from tenfold.files.prices.skypilot import read_price_catalogue
 from tenfold.files.records.replay_bundle import read_bundle
 from tenfold.files.records.shadow_log import ShadowEntry, last_entry, latest_entries
-from tenfold.files.slurm.conf import read_slurm_conf
+from tenfold.files.routing import read_keys, read_routing
+from tenfold.files.sbatch.script import read_script
+from tenfold.files.series.availability import read_availability
+from tenfold.files.series.requests import read_requests
+from tenfold.files.series.series import read_series, read_timed_series
+from tenfold.files.series.simulated_service import read_simulated_service
+from tenfold.files.services.service import read_service
+from tenfold.files.sites import read_sites
+from tenfold.files.slurm.accounting import read_accounting, read_accounting_text
+from tenfold.files.slurm.conf import read_shown_policy, read_slurm_conf
+from tenfold.files.slurm.job_text import read_job_text
+from tenfold.files.slurm.node_use import read_node_use
 from tenfold.files.slurm.nodes import read_slurm_file, read_slurm_nodes
+from tenfold.files.slurm.queue import read_queue
+from tenfold.files.slurm.settings import (
+    read_bookings,
+    read_limits,
+    read_partitions,
+    read_setting,
+)
 from tenfold.files.slurm.text import read_node_text
+from tenfold.files.tiers import read_tiers
 from tenfold.files.traces import csv_table, grid_intensity, kubernetes, node_faults, sacct, tables
 from tenfold.files.traces.detect import detect, read_trace
 from tenfold.files.traces.jobs import read_jobs
 from tenfold.files.traces.public import acme, alibaba_2020, alibaba_2023, helios, philly
+from tenfold.model.fleet.spec import FleetSpec
 
 with suppress(ImportError):
     # Reserves address space when it is loaded, which a bound on one file must not count.
@@ -43,6 +70,11 @@ with suppress(ImportError):
 
 ROOT = Path(__file__).parents[3]
 CATALOGUE = load_catalogue()
+NO_FLEET = FleetSpec(name="none", sites=(), pools=())
+PROPOSAL = (
+    '{"proposal":{"id":"p","rule":"r","kind":"queue","day":"2026-01-01","sentence":"s","value":5.0,'
+    '"above":4.0,"evidence":"","status":"open"},"previous":"","hash":"0"}\n'
+)
 NOT_READERS = {
     "tenfold.files.core.read_errors.read_error": "makes an error",
     "tenfold.files.core.rows.read_row": "takes values, not a file",
@@ -50,10 +82,28 @@ NOT_READERS = {
     "tenfold.files.fleet.read.read_tables": "takes values, not a file",
     "tenfold.files.policy.govern.read_governance": "takes values, not a file",
     "tenfold.files.prices.tables.read_table": "by read_price_catalogue",
+    "tenfold.files.sbatch.script.read_options": "takes values, not a file",
+    "tenfold.files.sbatch.values.read_dependency": "takes values, not a file",
+    "tenfold.files.prices.offers.read_offers": "by read_listed_prices",
+    "tenfold.files.prices.tables.read_columns": "by read_listed_prices",
+    "tenfold.files.slurm.amounts.read_amounts": "takes values, not a file",
     "tenfold.files.slurm.conf_nodes.read_conf_nodes": "by read_slurm_file",
+    "tenfold.files.jobs.task.read_task": "takes a document that read_document read",
+    "tenfold.files.slurm.saved.read_saved": "hands each file of a folder to the readers of Slurm",
     "tenfold.files.traces.public.helios.read_log": "by read_helios and read_acme",
 }
 """Functions whose name begins with `read_` and that are fuzzed through another, or read no file."""
+JOB_TEXT = (
+    "JobId=7 JobName=train\n   UserId=ann(1000) Account=vision JobState=PENDING\n"
+    "   SubmitTime=2026-11-01T10:00:00 TimeLimit=1-00:00:00 NumNodes=2 ReqTRES=gres/gpu=16\n\n"
+)
+BOOKING_TEXT = (
+    "ReservationName=maint StartTime=2026-11-01T10:00:00 EndTime=2026-11-01T12:00:00"
+    " Nodes=n[1-4] State=INACTIVE Flags=MAINT\n"
+)
+LIMIT_TEXT = (
+    "Name|User|Account|GrpTRES|MaxTRESPU|MaxJobsPU|\nnormal|ann|vision|gres/gpu=8|cpu=4|2|\n"
+)
 CSV = "job_id,submit_time_s,gpus,duration_s,team\na,0,1,60,red\nb,5,8,120,blue\n"
 CONFIG = (
     '{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64,'
@@ -74,6 +124,7 @@ SLURM = (
     "NodeName=n[1-4] CPUs=64 Gres=gpu:h100:8\n"
     "PartitionName=main Nodes=n[1-4] Default=YES MaxTime=1-00:00:00 PriorityTier=1\n"
 )
+SBATCH = "#!/bin/bash\n#SBATCH -J a --array=1-9%2\n#SBATCH --gres=gpu:h100:2\nsrun true\n"
 NODE_TEXT = (
     "NodeName=n1 Arch=x86_64 CoresPerSocket=32 CPUTot=64 Gres=gpu:h100:8(S:0-1)"
     " RealMemory=1031000 State=IDLE Partitions=main\n"
@@ -111,6 +162,32 @@ BUNDLE = _bundle()
 PROFILES = '[work.train]\nread_mb_per_step = 1\nstep_s = 1.0\n[[profile]]\nname = "a"\n'
 
 
+SITES_FLEET = load_fleet(ROOT / "examples/bank-three-sites/fleet.toml", CATALOGUE)
+SITES = """[[site]]
+name = "frankfurt"
+engine = "local"
+lost_after_s = 30
+[[site]]
+name = "dublin"
+engine = "slurm"
+partition = "gpu"
+[[site]]
+name = "zurich"
+engine = "local"
+"""
+TIERS = """[tiers.hot]
+replicas = 2
+[[tiers.hot.backends]]
+name = "a"
+directory = "a"
+domain = "one"
+[[tiers.hot.backends]]
+name = "b"
+url = "s3://bucket/prefix"
+domain = "two"
+"""
+
+
 class Reader(NamedTuple):
     """One reader: the name its files have, how it is called, and good files."""
 
@@ -123,7 +200,8 @@ class Reader(NamedTuple):
     def seeds(self) -> list[bytes]:
         found: list[bytes] = []
         for one in self.examples:
-            paths = sorted(ROOT.glob(one)) if "\n" not in one and len(one) < 80 else []
+            found_here = sorted(ROOT.glob(one)) if "\n" not in one and len(one) < 80 else []
+            paths = [path for path in found_here if path.is_file()]
             found += [path.read_bytes()[:20_000] for path in paths[:4]] or [one.encode()]
         return found or [b""]
 
@@ -149,6 +227,21 @@ READERS = (
     Reader("load_fleet", "fleet.toml", lambda p: load_fleet(p, CATALOGUE), (FLEETS,)),
     Reader("read_source", "fleet.toml", lambda p: read_source(p, CATALOGUE), (FLEETS,)),
     Reader("read_grow", "grow.toml", lambda p: read_grow(p, CATALOGUE), ("examples/*/grow.toml",)),
+    Reader(
+        "read_plan_file",
+        "plan.toml",
+        lambda p: read_plan_file(p, CATALOGUE, NO_FLEET),
+        ("examples/*/plan.toml",),
+    ),
+    Reader(
+        "read_drivers",
+        "drivers.toml",
+        lambda p: read_drivers([p], CATALOGUE, NO_FLEET),
+        ("examples/*/drivers.toml",),
+    ),
+    Reader("read_triggers", "triggers.toml", read_triggers, ("examples/*/triggers.toml",)),
+    Reader("read_proposals", "proposals.jsonl", read_proposals, (PROPOSAL,)),
+    Reader("read_timed_series", "series.csv", read_timed_series, ("examples/demand/gpus.csv",)),
     Reader("read_policy", "policy.toml", read_policy, (POLICIES,)),
     Reader("read_policy_file", "policy.toml", read_policy_file, (POLICIES,)),
     Reader("read_policy_file", "policy.yaml", read_policy_file, ("policy: las\nteams: []\n",)),
@@ -192,6 +285,65 @@ READERS = (
         ("examples/*/slurm.conf", SLURM, NODE_TEXT),
     ),
     Reader("read_node_text", "nodes.txt", _text(read_node_text), (NODE_TEXT,)),
+    Reader("read_node_use", "nodes.txt", _text(read_node_use), (NODE_TEXT,)),
+    Reader("read_queue", "queue.json", _text(read_queue), ("examples/clusters/*/queue.json",)),
+    Reader("read_accounting", "sacct.txt", read_accounting, ("examples/clusters/*/sacct.txt",)),
+    Reader("read_accounting_text", "sacct.txt", _text(read_accounting_text), (SACCT,)),
+    Reader(
+        "read_shown_policy",
+        "config.txt",
+        _text(lambda t, f: read_shown_policy(t, t, f)),
+        ("examples/clusters/*/config.txt", "examples/clusters/*/partitions.txt"),
+    ),
+    Reader("read_job_text", "jobs.txt", _text(read_job_text), (JOB_TEXT,)),
+    Reader(
+        "read_partitions",
+        "partitions.txt",
+        _text(lambda t, f: read_partitions(t)),
+        ("examples/clusters/*/partitions.txt",),
+    ),
+    Reader("read_bookings", "bookings.txt", _text(lambda t, f: read_bookings(t)), (BOOKING_TEXT,)),
+    Reader("read_limits", "limits.txt", _text(lambda t, f: read_limits(t, t)), (LIMIT_TEXT,)),
+    Reader(
+        "read_setting",
+        "config.txt",
+        _text(lambda t, f: read_setting(t, "MaxArraySize")),
+        ("examples/clusters/*/config.txt",),
+    ),
+    Reader("read_routing", "routing.toml", read_routing, ("examples/gateway/*.toml",)),
+    Reader("read_keys", "keys.toml", read_keys, ('elsewhere = "secret"\n',)),
+    Reader("read_service", "service.toml", read_service, ("examples/serve-stub/*.toml",)),
+    Reader("read_requests", "requests.csv", read_requests, ("examples/autoscale/requests.csv",)),
+    Reader(
+        "read_simulated_service",
+        "service.toml",
+        read_simulated_service,
+        ("examples/autoscale/service.toml",),
+    ),
+    Reader("read_script", "job.sbatch", _text(lambda t, f: read_script(f, t)), (SBATCH,)),
+    Reader("read_availability", "a.csv", read_availability, ("examples/spot/availability.csv",)),
+    Reader("read_series", "a.csv", read_series, ("examples/demand/gpus.csv",)),
+    Reader("read_accesses", "a.csv", read_accesses, ("examples/objects/training-epochs.csv",)),
+    Reader("read_tiers", "tiers.toml", read_tiers, (TIERS,)),
+    Reader("read_sites", "sites.toml", lambda p: read_sites(p, SITES_FLEET), (SITES,)),
+    Reader(
+        "read_burst",
+        "burst.toml",
+        lambda p: read_burst(p, CATALOGUE.accelerators),
+        ("examples/burst/burst.toml",),
+    ),
+    Reader(
+        "read_listed_prices",
+        "a.csv",
+        lambda p: read_listed_prices(p, CATALOGUE.accelerators),
+        ("examples/offers/*.csv",),
+    ),
+    Reader(
+        "read_listed_prices",
+        "a.json",
+        lambda p: read_listed_prices(p, CATALOGUE.accelerators),
+        ('[{"instance_name": "a", "price": 2.0,\n"gpu_name": "H100", "gpu_count": 8}]',),
+    ),
     Reader(
         "read_kubernetes_nodes", "n.json", _text(read_kubernetes_nodes), ("examples/clusters/kub*",)
     ),

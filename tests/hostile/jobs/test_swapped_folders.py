@@ -1,19 +1,13 @@
 """A folder that is swapped for a link while a job starts never shows another team's files.
 
-Red owns the folder that its job names, and exchanges it with a link to a folder of blue's as fast
-as it can. Blue's folder can be read by everybody, but lies behind one that only blue can enter.
-
 `TENFOLD_SWAP_TRIES` sets the number of starts; the suite makes few, because each is a container.
 """
 
-import ctypes
 import json
 import os
 import shutil
-import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event
@@ -39,63 +33,20 @@ from tenfold.model.job.job import Job, shape_of
 from tenfold.model.job.run_spec import CheckpointSpec, RunSpec
 from tenfold.model.units import Millis
 from tenfold.server.runtime.state_dir import saved_in
+from tests.rigs.hostile.swaps import OWN, RESOLVES_LIKE_PODMAN, SECRET, Place, swapping
 
 RED, BLUE = FIRST + 7, FIRST + 8
 USER: UserLine = {"uid": RED, "gid": RED, "groups": [], "name": "red"}
 RED_JOB = Job(id=JobId("x"), shape=shape_of(1), submitted_ms=Millis(0), seq=1, team=TeamId("team"))
-SECRET = "the secret of blue"
 TRIES = int(os.environ.get("TENFOLD_SWAP_TRIES", "0"))
 PODMAN = shutil.which("podman") or ""
-AT_FDCWD, RENAME_EXCHANGE = -100, 2
-RESOLVES_LIKE_PODMAN = """#!/bin/sh
-# Mounts what it is given as root, as podman does, and reads it as the user that it is given.
-for word in "$@"; do
-    case $word in
-    --user=*) uid=${word#--user=}; uid=${uid%%:*};;
-    --mount=type=bind,source=*) source=${word#--mount=type=bind,source=}; source=${source%%,*}
-        [ -d "$source" ] && sources="$sources $source";;
-    esac
-done
-export uid
-for source in $sources; do
-    unshare --mount --propagation private sh -c '
-        mount --rbind "$0" "$HOME" && cd "$HOME" &&
-        setpriv --reuid=$uid --regid=$uid --clear-groups cat secret' "$source"
-done 2>&1
-true
-"""
-
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
-
-
-class Place:
-    """Folders of two teams, and a state folder that both can pass through."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        folder.chmod(0o711)
-        closed = self.made("blue", BLUE, 0o700)
-        self.target = self.made("blue/open", BLUE, 0o755)
-        (self.target / "secret").write_text(SECRET)
-        assert closed.stat().st_mode & 0o777 == 0o700
-        self.red = self.made("red", RED, 0o755)
-        self.work = self.made("red/work", RED, 0o755)
-        self.link = self.red / "link"
-        self.link.symlink_to(self.target)
-        os.lchown(self.link, RED, RED)
-
-    def made(self, name: str, uid: int, mode: int) -> Path:
-        folder = self.folder / name
-        folder.mkdir()
-        folder.chmod(mode)
-        os.chown(folder, uid, uid)
-        return folder
 
 
 @pytest.fixture
 def place() -> Iterator[Place]:
     with TemporaryDirectory() as folder:
-        yield Place(Path(folder))
+        yield Place(Path(folder), RED, BLUE)
 
 
 @pytest.fixture
@@ -115,29 +66,6 @@ def podman() -> Iterator[Podman]:
         podman_with_image(Path(folder) / "own") as podman,
     ):
         yield podman
-
-
-@contextmanager
-def swapping(one: Path, other: Path) -> Iterator[None]:
-    """Exchange two names as red, without a pause."""
-    exchange = ctypes.CDLL(None, use_errno=True).renameat2
-    first, second = os.fsencode(one), os.fsencode(other)
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.setgroups([])
-            os.setresgid(RED, RED, RED)
-            os.setresuid(RED, RED, RED)
-            while exchange(AT_FDCWD, first, AT_FDCWD, second, RENAME_EXCHANGE) == 0:
-                pass
-        finally:
-            os._exit(1)
-    try:
-        yield
-        assert os.waitpid(pid, os.WNOHANG) == (0, 0), "the swaps stopped"
-    finally:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
 
 
 def said_by(
@@ -161,15 +89,15 @@ def said_by(
 
 def race(executor: LocalExecutor, place: Place, runtime: str, tries: int) -> tuple[int, int]:
     """Return how many of the starts leaked, and how many ran in the folder of red's."""
-    (place.work / "secret").write_text("red's own")
+    (place.work / "secret").write_text(OWN)
     leaked = own = 0
-    with swapping(place.work, place.link):
+    with swapping(place.work, place.link, RED):
         for number in range(tries):
             said = said_by(
                 executor, number, "cat secret", runtime, image=IMAGE, folder=str(place.work)
             )
             leaked += SECRET in said
-            own += "red's own" in said
+            own += OWN in said
     return leaked, own
 
 

@@ -27,6 +27,7 @@ GET    /metrics                               401  401 401   200 200  200 200  2
 GET    /api/v1/events                         401  401 401   200 200  200 200  200 200  200 200
 GET    /api/v1/fleet                          401  401 401   200 200  200 200  200 200  200 200
 GET    /api/v1/fleet/idle                     401  401 401   200 200  200 200  200 200  200 200
+GET    /api/v1/control-planes                 401  401 401   200 200  200 200  200 200  200 200
 GET    /api/v1/whoami                         401  401 401   200 200  200 200  200 200  200 200
 GET    /api/v1/jobs                           401  401 401   200 200  200 200  200 200  200 200
 POST   /api/v1/jobs                           401  401 401   403 403  201 403  201 201  201 201
@@ -40,8 +41,19 @@ POST   /api/v1/jobs/{job_id}/shells           401  401 401   403 403  409 404  4
 GET    /api/v1/jobs/{job_id}/shells/{shell_id} 401 401 401   403 403  404 404  404 404  404 404
 POST   /api/v1/jobs/{job_id}/shells/{shell_id} 401 401 401   403 403  404 404  404 404  404 404
 GET    /api/v1/jobs/{job_id}/why              401  401 401   200 404  200 404  200 200  200 200
+GET    /api/v1/services                       401  401 401   200 200  200 200  200 200  200 200
+POST   /api/v1/services                       401  401 401   403 403  200 403  200 200  200 200
+GET    /api/v1/services/{name}                401  401 401   200 404  200 404  200 200  200 200
+DELETE /api/v1/services/{name}                401  401 401   403 403  200 404  200 200  200 200
+POST   /api/v1/services/{name}/scale          401  401 401   403 403  200 404  200 200  200 200
+POST   /api/v1/services/{name}/canary         401  401 401   403 403  409 404  409 409  409 409
+POST   /api/v1/services/{name}/promote        401  401 401   403 403  409 404  409 409  409 409
+POST   /api/v1/services/{name}/rollback       401  401 401   403 403  409 404  409 409  409 409
+GET    /api/v1/routing                        401  401 401   403 403  403 403  200 200  200 200
 GET    /api/v1/nodes                          401  401 401   200 200  200 200  200 200  200 200
 POST   /api/v1/nodes                          401  401 401   403 403  403 403  200 200  200 200
+POST   /api/v1/nodes/join                     401  401 401   403 403  403 403  403 403  200 200
+POST   /api/v1/nodes/leave                    401  401 401   403 403  403 403  403 403  404 404
 POST   /api/v1/nodes/{node_id}/cordon         401  401 401   403 403  403 403  200 200  200 200
 POST   /api/v1/nodes/{node_id}/uncordon       401  401 401   403 403  403 403  200 200  200 200
 POST   /api/v1/nodes/{node_id}/fail           401  401 401   403 403  403 403  200 200  200 200
@@ -50,12 +62,25 @@ POST   /api/v1/nodes/{node_id}/accept         401  401 401   403 403  403 403  4
 GET    /api/v1/tokens                         401  401 401   403 403  403 403  403 403  200 200
 POST   /api/v1/tokens                         401  401 401   403 403  403 403  403 403  201 201
 DELETE /api/v1/tokens/{token_id}              401  401 401   403 403  403 403  403 403  200 200
+GET    /api/v1/models                         401  401 401   200 200  200 200  200 200  200 200
+GET    /api/v1/models/{model}                 401  401 401   200 404  200 404  200 200  200 200
+POST   /api/v1/models/{model}/versions        401  401 401   403 403  201 403  201 201  201 201
+GET    /api/v1/models/{model}/versions/{version} 401 401 401 200 404  200 404  200 200  200 200
+POST   /api/v1/models/{model}/aliases         401  401 401   403 403  200 404  200 200  200 200
+POST   /api/v1/models/{model}/stages          401  401 401   403 403  200 404  200 200  200 200
+DELETE /api/v1/models/{model}/versions/{version} 401 401 401 403 403  200 404  200 200  200 200
+GET    /api/v1/objects                        401  401 401   200 200  200 200  200 200  200 200
+GET    /api/v1/objects/keys                   401  401 401   403 403  409 409  409 409  409 409
+POST   /api/v1/objects/keys                   401  401 401   403 403  409 409  409 409  409 409
+DELETE /api/v1/objects/keys/{key_id}          401  401 401   403 403  409 409  409 409  409 409
+POST   /api/v1/objects/quotas/{team}          401  401 401   403 403  403 403  403 403  409 409
 GET    /api/v1/schema                         401  401 401   200 200  200 200  200 200  200 200
 GET    /api/v1/schema/openapi.json            401  401 401   200 200  200 200  200 200  200 200
 GET    /api/v1/schema/{path}                  401  401 401   404 404  404 404  404 404  404 404
 """
-"""Nodes have no team: both columns are the same. 409: no job is held or running, and virtual nodes
-are not tested. A shell can be used only by the token that opened it: `test_shells.py`."""
+"""Nodes have no team: both columns are the same. 409: no job is held or running, virtual nodes are
+not tested, and no object store runs (`tests/contract/objects` has one). A shell can be used only
+by the token that opened it: `test_shells.py`."""
 ROLES = ("viewer", "member", "operator", "admin")
 CALLERS = ("none", "bad", "revoked", *ROLES)
 SECRET = "the-secret-of-blue"
@@ -105,6 +130,14 @@ class Callers:
         }
         self.node = self._ops.get(f"{API}/nodes").json()["nodes"][0]["id"]
         self.jobs = {team: self.pending(team) for team in ("red", "blue")}
+        self._count = 0
+        self.services = {team: self.service(team) for team in ("red", "blue")}
+        for team in ("red", "blue"):
+            for digest in ("0" * 64, "1" * 64):
+                made = self._ops.post(
+                    f"{API}/models/of-{team}/versions", model_version(team, digest)
+                )
+                assert made.status == 201, made
 
     def close(self) -> None:
         for one in (*self.wires.values(), self._ops):
@@ -123,6 +156,14 @@ class Callers:
         assert made.status == 201, made
         return made.json()["id"]
 
+    def service(self, team: str) -> str:
+        """Return a new service of a team whose replica waits for a GPU."""
+        self._count += 1
+        with self._plane.wire("member", team) as owner:
+            made = owner.post(f"{API}/services", service_of(team, f"svc-{team}-{self._count}"))
+        assert made.status == 200, made
+        return made.json()["name"]
+
     def ask(self, cell: Cell) -> Answer:
         """Send the request of a cell, about something that is there."""
         target, body = cell.path, None
@@ -130,10 +171,16 @@ class Callers:
             is_lost = cell.method == "DELETE"
             job = self.pending(cell.team) if is_lost else self.jobs[cell.team]
             target = target.replace("{job_id}", job)
+        if "{name}" in target:
+            is_lost = cell.method == "DELETE"
+            service = self.service(cell.team) if is_lost else self.services[cell.team]
+            target = target.replace("{name}", service)
         if "{token_id}" in target:
             target = target.replace("{token_id}", self._plane.new_token("viewer", cell.team)[1])
         target = target.replace("{node_id}", self.node).replace("{path}", "nothing.json")
-        target = target.replace("{shell_id}", "none")
+        target = target.replace("{shell_id}", "none").replace("{model}", f"of-{cell.team}")
+        target = target.replace("{key_id}", "none").replace("{team}", cell.team)
+        target = target.replace("{version}", "2" if cell.method == "DELETE" else "1")
         if cell.path == f"{API}/events":
             target += "?after=0&follow=false"
         if cell.path == f"{API}/jobs" and cell.method == "GET":
@@ -144,11 +191,46 @@ class Callers:
         return wire.ask(cell.method, target) if body is None else wire.post(target, body)
 
 
+def service_of(team: str, name: str) -> dict[str, object]:
+    """Return a service with a secret, whose replica waits for a GPU."""
+    return {
+        "name": name,
+        "command": ["serve", "{port}", SECRET if team == "blue" else "red"],
+        "team": team,
+        "gpus_per_node": 1,
+        "env": {"PASSWORD": SECRET if team == "blue" else "red"},
+    }
+
+
+def model_version(team: str, digest: str) -> dict[str, object]:
+    location = f"/{SECRET}" if team == "blue" else "/red"
+    artefact = {"location": location, "kind": "folder", "digest": digest}
+    return {"artefact": artefact, "team": team}
+
+
 BODIES: dict[str, Callable[[str, str], object]] = {
+    f"{API}/services": lambda team, _: service_of(team, f"made-{team}"),
+    f"{API}/services/{{name}}/scale": lambda *_: {"replicas_min": 1, "replicas_max": 1},
+    f"{API}/services/{{name}}/canary": lambda *_: {"weight": 5},
     f"{API}/jobs": lambda team, _: {"command": ["true"], "team": team, "gpus_per_node": 1},
     f"{API}/jobs/dry-run": lambda team, _: {"command": ["true"], "team": team},
     f"{API}/nodes": lambda _, node: {"nodes": [node], "verb": "uncordon"},
+    f"{API}/nodes/leave": lambda *_: {"nodes": ["no-such-node"]},
+    f"{API}/nodes/join": lambda _, node: {"nodes": [{"id": node, "pool": "p", "site": "s"}]},
     f"{API}/tokens": lambda team, _: {"name": "made", "team": team, "role": "viewer", "days": 1},
+    f"{API}/objects/keys": lambda team, _: {"name": "made", "team": team},
+    f"{API}/objects/quotas/{{team}}": lambda *_: {"objects": 1},
+    f"{API}/models/{{model}}/versions": lambda team, _: model_version(team, "0" * 64),
+    f"{API}/models/{{model}}/aliases": lambda team, _: {
+        "alias": "prod",
+        "version": "1",
+        "team": team,
+    },
+    f"{API}/models/{{model}}/stages": lambda team, _: {
+        "version": "1",
+        "stage": "staging",
+        "team": team,
+    },
 }
 
 

@@ -1,9 +1,18 @@
 """Shells in running jobs: closed to other teams and other tokens, and ended with their token."""
 
+import socket
+from collections import Counter
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
 import pytest
 
 from hostile.plane import API, Plane
-from patience import until
+from hostile.wire import Wire
+from patience import HANG_S, until
 from tenfold.client.client import Client
 from tenfold.model.errors import InputError, TenfoldError
 
@@ -57,3 +66,79 @@ def test_a_token_opens_only_so_many_shells(plane: Plane, job: str):
             blue.open_shell(job, command=["sleep", "600"])
         with pytest.raises(TenfoldError, match="8 shells are open"):
             blue.open_shell(job, command=["sleep", "600"])
+
+
+def test_a_token_that_ends_ends_a_shell_that_never_stops_to_print(plane: Plane, job: str):
+    """Its reader is never idle, so that nothing but the end of the token stops it."""
+    secret, record = plane.new_token("member", "blue")
+    with Client(plane.url, secret) as blue, plane.wire("admin", "ops") as admin:
+        shell = blue.open_shell(job, command=["sh", "-c", "while :; do echo x; sleep 0.05; done"])
+        output = blue.shell_output(job, shell.id)
+        assert next(one for one in output if one.kind == "output").content
+        assert admin.delete(f"{API}/tokens/{record}").status == 200
+        last = list(output)[-1]
+    assert last.kind == "end"
+
+
+def test_a_token_that_ends_ends_a_shell_whose_output_is_not_read(plane: Plane, job: str):
+    secret, record = plane.new_token("member", "blue")
+    with Client(plane.url, secret) as blue, plane.wire("admin", "ops") as admin:
+        endless = ["yes", f"of {record}"]
+        shell = blue.open_shell(job, command=endless)
+        with unread(plane, f"{API}/jobs/{job}/shells/{shell.id}", secret):
+            until(lambda: runs(*endless))
+            assert admin.delete(f"{API}/tokens/{record}").status == 200
+            until(lambda: not runs(*endless))
+
+
+def test_shells_opened_at_once_are_counted_before_they_are_opened(plane: Plane, job: str):
+    secret, _ = plane.new_token("member", "blue")
+
+    def opened(_: int) -> tuple[int, str]:
+        with Wire(plane.url, secret) as blue:
+            told = blue.post(f"{API}/jobs/{job}/shells", {"command": ["sleep", "600"]})
+        return told.status, told.code()
+
+    with ThreadPoolExecutor(32) as pool:
+        told = Counter(pool.map(opened, range(32)))
+    assert told.pop((201, ""), 0) <= 8
+    assert {status for status, _ in told} == {429}, told
+    assert (429, "too-many-shells") in told
+
+
+def test_a_team_leaves_shells_to_others(plane: Plane, job: str):
+    ask = {"command": ["sleep", "600"]}
+    with ExitStack() as stack:
+        wires = [
+            stack.enter_context(Wire(plane.url, plane.new_token("member", "blue")[0]))
+            for _ in range(5)
+        ]
+        told = [one.post(f"{API}/jobs/{job}/shells", ask) for one in wires for _ in range(8)]
+        # Shells of the tests before may still be open.
+        assert {one.status for one in told[32:]} == {429}
+        assert told[-1].json()["detail"].startswith("32 shells are open")
+        operator = stack.enter_context(plane.wire("operator", "ops"))
+        assert operator.post(f"{API}/jobs/{job}/shells", ask).status == 201
+
+
+def runs(*words: str) -> bool:
+    """Tell whether a process of this machine has exactly these arguments."""
+    wanted = b"".join(word.encode() + b"\0" for word in words)
+    for one in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if one.read_bytes() == wanted:
+                return True
+    return False
+
+
+@contextmanager
+def unread(plane: Plane, target: str, secret: str) -> Generator[None]:
+    """Ask for an answer without an end, and read nothing of it."""
+    at = urlsplit(plane.url)
+    shown = f"GET {target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {secret}\r\n\r\n"
+    with socket.socket() as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        one.settimeout(HANG_S)
+        one.connect((at.hostname, at.port))
+        one.sendall(shown.encode())
+        yield

@@ -18,9 +18,12 @@ MARK = "@@hostile@@"
 """Stands in a body where the hostile value goes."""
 MARK_KEY = "@@hostile-key@@"
 METHODS = ("get", "post", "put", "patch", "delete")
-EXAMPLES: Mapping[str, Any] = {"command": ["true"], "verb": "cordon", "role": "viewer"}
+EXAMPLES: Mapping[str, Any] = {"command": ["true", "{port}"], "verb": "cordon", "role": "viewer"}
 """Good values that do no harm, where the description alone would draw another."""
-EXAMPLE_TEXTS = ("a", "a-1", "1s", "2026-01-01T00:00:00Z")
+EXAMPLE_TEXTS = (
+    *("a", "a-1", "1s", "2026-01-01T00:00:00Z"),
+    *("/nowhere", "http://127.0.0.1:9/v1", "0" * 64, "a@1"),
+)
 ENDLESS = ("/events", "/logs")
 """Asked with `follow=false`: their answers would have no end."""
 HEADER_BYTES_MAX = 4_000

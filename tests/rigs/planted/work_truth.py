@@ -41,19 +41,20 @@ def uneven_share(teams: int, evenness: float) -> float:
 def _waits(plan: Plan, work: Work) -> dict[str, float]:
     """Even arrivals on equal servers: nobody waits until there is more work than nodes.
 
-    Beyond that a job that comes at t waits t * (load - 1), and one that has not started by
-    the end has waited the rest. Of the jobs after the warm-up one in ten then waits longer
-    than (0.9 * end + 0.1 * warm-up) * (1 - 1 / load). A team with a quota is a queue of its
-    own before as many servers as the quota has nodes.
+    Beyond that waits grow for as long as it lasts, and pass any limit: a job that comes at t
+    waits t * (load - 1). How soon they do is no part of the answer, for the demand does not end
+    with the days that were recorded. But a limit that not even endless work passes within these
+    days cannot be judged by them: one job in ten then waits longer than 0.9 * end + 0.1 * warm-up.
+    A team with a quota is a queue of its own before as many servers as the quota has nodes.
     """
     end_s = work.jobs * work.every_s
     reach_s = 0.9 * end_s + 0.1 * max(WARM_UP_S, work.runs_s)
-    most_s = plan.grow.limits.wait_s_p90
-    load = 1 / (1 - most_s / reach_s) if most_s < reach_s else inf
+    if plan.grow.limits.wait_s_p90 >= reach_s:
+        return {"queue": inf}
     servers, running = float(plan.spec.nodes), work.running
     if work.quota_nodes:
         servers, running = float(work.quota_nodes), running / work.teams
-    return {"queue": load * servers / running}
+    return {"queue": servers / running}
 
 
 def _left_behind(plan: Plan, work: Work) -> dict[str, float]:

@@ -107,6 +107,14 @@ def test_a_newer_stack_is_compared_and_named(run, tmp_path: Path):
     assert "note: stack is 2.7, was 2.6" in out
 
 
+def test_a_check_without_a_baseline_says_how_to_record_one(run, tmp_path: Path):
+    steps(tmp_path / "g.jsonl", 0.5)
+    status, _, err = run("check", "llm", "--in", "g.jsonl")
+    assert status == 2
+    assert "no baselines recorded yet" in err
+    assert "tenfold baseline record" in err
+
+
 def test_a_store_of_an_unknown_version_is_left_as_it_is(run, tmp_path: Path):
     store = tmp_path / "baselines.json"
     store.write_text('{"schema": 9}')

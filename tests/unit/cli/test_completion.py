@@ -1,16 +1,19 @@
 """Completion scripts, in the shells themselves where they are installed."""
 
+import json
 import os
 import shutil
 import subprocess
+import sys
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 
 import pytest
 
-from patience import HANG_S
+from patience import HANG_S, until
 from tenfold.cli.main import main
+from unit.up_process import commands_find, running
 
 Printed = pytest.CaptureFixture[str]
 # Each prints the completions of the words before the cursor, one on a line.
@@ -18,7 +21,7 @@ ASK = {
     "bash": """
 source "$1"; shift
 COMP_WORDS=(tenfold "$@"); COMP_CWORD=$#; COMP_LINE="tenfold $*"; COMP_POINT=${#COMP_LINE}
-_tenfold; printf '%s\\n' "${COMPREPLY[@]}"
+_tenfold_or_names; printf '%s\\n' "${COMPREPLY[@]}"
 """,
     "fish": """
 source $argv[1]
@@ -27,7 +30,10 @@ complete -C "tenfold $argv[2..-1]"
     "zsh": """
 autoload -Uz compinit; compinit -u -d "$1.dump"
 source "$1"
-print "registered: ${_comps[tenfold]}"; functions "${_comps[tenfold]}"
+print "registered: ${_comps[tenfold]}"; functions "${_comps[tenfold]}" _cyclopts_tenfold
+tenfold() { print "train-7"; print "asked: $*" >&2 }
+compadd() { print "offered: ${@[2,-1]}" }
+words=(tenfold job cancel ""); CURRENT=4; _tenfold_or_names
 """,
 }
 
@@ -80,6 +86,68 @@ def test_zsh_loads_the_script_and_knows_the_commands(scripts: dict[str, Path]):
     assert loaded.startswith("registered: _")
     for word in ("whoami", "--watch", "--lines"):
         assert word in loaded, word
+    assert "offered: train-7" in loaded
+
+
+@pytest.mark.parametrize("shell", ["bash", "fish"])
+def test_a_shell_completes_names_of_files_jobs_and_nodes(
+    shell: str, scripts: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "long-train.py").touch()
+    monkeypatch.chdir(tmp_path)
+    with running(tmp_path / "home", "--virtual-nodes", "2") as up:
+        commands_find(up, monkeypatch)
+        monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+        command = ["--name", "wait", "--gpus-per-node", "8", "--", "sleep", "600"]
+        ended = ["--name", "over", "--", "true"]
+        ids = [submitted(*words) for words in (command, ended)]
+        until(lambda: "over" in listed("succeeded"))
+        assert ids[0] in completed(shell, scripts[shell], "job", "cancel", "")
+        assert ids[1] not in completed(shell, scripts[shell], "job", "cancel", "")
+        assert ids[1] in completed(shell, scripts[shell], "job", "logs", "-f", "o")
+        assert "virtual-2" in completed(shell, scripts[shell], "node", "cordon", "virt")
+        assert "long-train.py" in completed(shell, scripts[shell], "job", "submit", "long")
+        assert main(["job", "cancel", ids[0]]) == 0
+    assert completed(shell, scripts[shell], "job", "cancel", "").strip() == ""
+
+
+def test_bash_types_a_name_that_it_would_run_as_text(
+    scripts: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    answers = tmp_path / "bin" / "tenfold"
+    answers.parent.mkdir()
+    answers.write_text("#!/bin/sh\necho '$(touch made);node-1'\n")
+    answers.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{answers.parent}:{os.environ['PATH']}")
+    offered = completed("bash", scripts["bash"], "node", "cordon", "")
+    assert "\\$\\(touch\\ made\\)\\;node-1" in offered
+
+
+def submitted(*words: str) -> str:
+    with redirect_stdout(StringIO()) as printed:
+        assert main(["job", "submit", "--json", *words]) == 0
+    return json.loads(printed.getvalue())["id"]
+
+
+def listed(state: str) -> str:
+    with redirect_stdout(StringIO()) as printed:
+        assert main(["job", "list", "--state", state, "--json"]) == 0
+    return printed.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (("job", "list", "-t", "pend"), "pending"),
+        (("job", "list", "-o", "job,sta"), "job,state"),
+        (("up", "--policy", "gov"), "governed"),
+        (("job", "submit", "--", "./tests/unit/cli/test_compl"), "test_completion.py"),
+    ],
+)
+def test_bash_completes_values_of_options_and_files_after_the_dashes(
+    words: tuple[str, ...], offered: str, scripts: dict[str, Path]
+):
+    assert offered in completed("bash", scripts["bash"], *words)
 
 
 @pytest.mark.parametrize("shell", ["bash", "fish"])

@@ -63,6 +63,27 @@ def test_a_doctored_run_ends_with_status_1_and_the_first_difference(
     assert "state: 2 waiting, 0 starting, 0 running, 16 GPUs free, 2 nodes" in said
 
 
+def test_every_job_of_a_comparison_is_counted_once(capsys: pytest.CaptureFixture[str], run: Path):
+    for policy in ("las", "sjf"):
+        found = answer(capsys, str(run), "--policy", policy)
+        counted = found["earlier"]["jobs"] + found["later"]["jobs"] + found["alike"]
+        counted += found["same_start_other_nodes"] + found["only_recorded"] + found["only_again"]
+        assert counted == found["recorded"]["jobs"]
+
+
+def test_a_run_in_which_every_job_is_rejected_says_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "fleet.toml").write_text(FLEET)
+    (tmp_path / "jobs.csv").write_text("job_id,team,submit_s,duration_s,gpus\nbig,a,0,60,64\n")
+    assert sim(tmp_path) == 0
+    said = capsys.readouterr().out
+    assert "0 finished, 1 rejected" in said
+    assert "rejected: 1 job: needs" in said
+    undefined = [line.rsplit(maxsplit=1)[0].strip() for line in said.splitlines() if " -" in line]
+    assert {"mean job completion time", "mean wait", "GPUs allocated"} <= {*undefined}
+
+
 def test_another_policy_is_compared(run: Path, capsys: pytest.CaptureFixture[str]):
     found = answer(capsys, str(run), "--policy", "las")
     assert (found["policy_recorded"], found["policy_again"]) == ("fifo", "las")

@@ -53,6 +53,10 @@ def test_status_shows_the_fleet_the_queue_the_alarms_and_my_jobs(tmp_path: Path,
     until(lambda: down in said(capsys, "status"))
     text = said(capsys, "status")
     assert "10 of 12 jobs; `tenfold job list --me` lists more" in text
+    said(capsys, "node", "cordon", "virtual-1", "--cause", "swap a DIMM")
+    cordoned = "alarm: 1 node cordoned (swap a DIMM (by "
+    until(lambda: cordoned in said(capsys, "status"))
+    said(capsys, "node", "uncordon", "virtual-1")
     told = json.loads(said(capsys, "status", "--json"))
     assert sum(told["my_jobs"].values()) == 12
     assert len(told["jobs"]) == 10

@@ -129,3 +129,16 @@ def test_a_demo_is_not_found_while_the_control_plane_itself_runs(nothing_said: P
     write_address(nothing_said / "demo", ELSEWHERE, gone)
     write_address(nothing_said, HERE, gone)
     assert find_endpoint().url == HERE
+
+
+def test_several_control_planes_share_a_token(running_here: Path):
+    endpoint = find_endpoint(f"{HERE}, {ELSEWHERE}/", "tf_both")
+    assert (endpoint.url, endpoint.urls) == (HERE, (HERE, ELSEWHERE))
+    other = endpoint.next_url()
+    assert other is not None
+    assert (other.url, other.token) == (ELSEWHERE, "tf_both")
+    assert endpoint.next_url("http://somewhere.else:1") == other
+    assert other.next_url(HERE) == endpoint
+    assert find_endpoint(HERE, "tf_one").next_url() is None
+    with pytest.raises(InputError):
+        find_endpoint(f"{HERE},", "tf_both")

@@ -198,3 +198,46 @@ def test_a_wait_of_minutes_is_left_to_the_caller(client_of: Any):
     with pytest.raises(Unreachable):
         client_of(stub, URL, "t").job("a-1")
     assert len(stub.asked) == 1
+
+
+OTHER = "http://127.0.0.1:7411"
+BOTH = f"{URL},{OTHER}"
+
+
+def standby(leader: str = "") -> httpx.Response:
+    headers = {"Tenfold-Leader": leader} if leader else {}
+    answer = problem(503, "not-leader")
+    return httpx.Response(503, headers=headers, content=answer.read())
+
+
+def test_of_several_control_planes_the_next_is_asked_until_one_leads(client_of: Any):
+    stub = Stub(UNREACHABLE, standby(), UNREACHABLE, standby(), MADE)
+    client = client_of(stub, BOTH, "t")
+    assert client.submit(command=["true"]).id == "a-1"
+    assert [one.url.port for one in stub.asked] == [7410, 7411, 7410, 7411, 7410]
+    assert len(set(keys(stub))) == 1
+    client.submit(command=["true"])
+    assert stub.asked[-1].url.port == 7410
+
+
+def test_a_change_without_a_key_is_sent_to_the_leader_as_nothing_was_done(client_of: Any):
+    stub = Stub(standby(OTHER), httpx.Response(202, json={"id": "n1", "state": "cordoned"}))
+    assert client_of(stub, BOTH, "t").cordon("n1").state == "cordoned"
+    assert [one.url.port for one in stub.asked] == [7410, 7411]
+
+
+def test_a_token_is_not_sent_to_an_address_that_only_a_server_names(client_of: Any):
+    stub = Stub(standby("http://127.0.0.1:666"), MADE)
+    client_of(stub, BOTH, "t").submit(command=["true"])
+    assert [one.url.port for one in stub.asked] == [7410, 7411]
+    stub = Stub(standby("http://127.0.0.1:666"))
+    with pytest.raises(Unreachable) as wrong:
+        client_of(stub, URL, "t").submit(command=["true"])
+    assert (wrong.value.code, {one.url.port for one in stub.asked}) == ("not-leader", {7410})
+
+
+def test_nobody_leads_for_too_long(client_of: Any, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(retries, "FAILOVER_S", 1e-9)
+    with pytest.raises(Unreachable) as wrong:
+        client_of(Stub(standby()), BOTH, "t").submit(command=["true"])
+    assert wrong.value.code == "not-leader"

@@ -70,10 +70,10 @@ def test_a_job_says_what_it_waited_for_and_who_made_room():
     jobs = [job("first", 32), job("second", 8, at_s=10, seq=1)]
     told = story(request("fifo", jobs=jobs, faults=[]), "second")
     assert codes(told) == ["submitted", "waited", "start-ordered", "started", "ended"]
-    assert "needs 8 GPUs on 1 node; 0 GPUs free, enough room on 0 of 4 nodes" in render(
+    assert "needs 8 GPUs on 1 node; 0 GPUs free, none of 4 eligible nodes has enough" in render(
         told.stages[1].why
     )
-    assert render(told.stages[2].why) == "capacity was freed when job `first` ended"
+    assert render(told.stages[2].why) == "could start when job `first` ended"
     assert told.waited_ms == 590 * SECOND
 
 
@@ -101,7 +101,7 @@ def test_a_job_that_lost_its_node_says_which_and_why():
     assert codes(told)[3:7] == ["stopped", "waited", "start-ordered", "started"]
     assert render(told.stages[3].why).startswith("node `n0` was lost (xid-79)")
     assert "(1 unavailable)" in render(told.stages[4].why)
-    assert render(told.stages[5].why) == "capacity was freed when node `n0` returned"
+    assert render(told.stages[5].why) == "could start when node `n0` returned"
     assert told.stages[6].at_ms == told.stages[5].at_ms + SECOND
 
 
@@ -143,6 +143,22 @@ def test_an_obstacle_counts_what_is_free_and_what_is_needed():
     assert (room.gpus_free, room.gpus_needed) == (12, 16)
 
 
+def test_a_job_whose_tagged_nodes_are_down_waits_for_them():
+    bound = replace(job("bound", 8), shape=shape_of(8, where=PlacementConstraints(needs=("eu",))))
+    fleet = Fleet()
+    fleet.apply(NodeJoined(Millis(0), replace(node("n0"), tags=("eu",))))
+    fleet.apply(NodeJoined(Millis(0), node("n1")))
+    fleet.apply(JobSubmitted(Millis(5), bound))
+    assert obstacle_of(fleet, bound, Millis(6)).reason.code != "tagged-nodes-down"
+    fleet.apply(NodeLost(Millis(9), NodeId("n0"), "site-lost"))
+    reason = obstacle_of(fleet, bound, Millis(10)).reason
+    assert reason.code == "tagged-nodes-down"
+    assert render(reason) == (
+        "needs 8 GPUs on 1 node tagged `eu`; all 1 node with these tags are unavailable, "
+        "and it may not run on others"
+    )
+
+
 def test_free_gpus_that_lie_apart_are_called_scattered():
     wide = job("wide", 8)
     fleet = fleet_with(job("x", 8, seq=1), wide, runs=job("r", 4))
@@ -176,7 +192,7 @@ def test_a_job_that_waits_for_another_says_so_although_there_is_room():
     first = job("b", 1)
     then = replace(job("c", 1, seq=1), terms=Terms(after=(first.id,)))
     found = obstacle_of(fleet_with(then, runs=first), then, Millis(0))
-    assert render(found.reason) == "waiting for job `b` to complete"
+    assert render(found.reason) == "waiting for job `b` to end"
 
 
 def test_a_shape_that_no_nodes_hold_is_told_so():
@@ -206,9 +222,7 @@ def test_a_gang_that_must_share_a_rack_is_told_so_by_the_policy_that_heeds_it():
     fleet.apply(ActionOrdered(Millis(0), StartJob(JobId("far"), (Slot(NodeId("n3"), 8),))))
     governed = obstacle_of(fleet, gang, Millis(0), placing_decider(Policy(name="governed")))
     assert governed.reason.code == "wrong-domain"
-    said = (
-        "needs 16 GPUs on 2 nodes in one rack; the best one, `r`, has enough room on 1 of 2 nodes"
-    )
+    said = "needs 16 GPUs on 2 nodes in one rack; in the best one, `r`, 1 of 2 nodes has enough"
     assert render(governed.reason) == said
     plain = obstacle_of(fleet, gang, Millis(0), placing_decider(Policy(name="fifo")))
     assert plain.reason.code == "next-pass"
@@ -227,7 +241,7 @@ def test_racks_that_cannot_feed_a_job_are_told_from_nodes_that_are_full():
     assert found.reason.code == "rack-power"
     assert (
         render(found.reason)
-        == "needs 8 GPUs on 1 node; rack power limit reached: enough room on 0 of 2 nodes"
+        == "needs 8 GPUs on 1 node; rack power limit reached: none of 2 eligible nodes has enough"
     )
 
 

@@ -6,6 +6,7 @@ import pytest
 
 import growth_builders as made
 from tenfold.files.growth import read_grow
+from tenfold.files.growth_write import render_grow_toml
 from tenfold.model.errors import InputError, InvalidFile
 from tenfold.model.growth.growth import (
     Controller,
@@ -144,6 +145,30 @@ def test_two_entries_of_one_name_are_a_fault(faults):
 def test_nine_of_ten_orders_take_no_less_than_half_of_them(faults):
     text = '[[lead_time]]\nthing = "nodes"\nweeks_p50 = 9\nweeks_p90 = 2\n'
     assert faults(text) == [("wrong-value", 4)]
+
+
+def test_a_lead_time_of_several_stages_has_the_quantiles_of_their_sum(read):
+    text = '[[lead_time]]\nthing = "nodes"\nstages = { delivery = [10, 20], validation = [2, 4] }\n'
+    (found,) = read(text).lead_times
+    assert 12 < found.weeks_p50 < 13.5
+    assert 20 < found.weeks_p90 < 24
+    assert found.stages == {"delivery": (10, 20), "validation": (2, 4)}
+
+
+def test_a_lead_time_of_stages_is_written_as_it_was_read(read):
+    text = '[[lead_time]]\nthing = "nodes"\nstages = { delivery = [10, 20], order = [1, 2] }\n'
+    spec = read(text)
+    assert render_grow_toml(spec) == text
+    assert read(render_grow_toml(spec)) == spec
+
+
+def test_a_lead_time_is_a_total_or_stages(faults):
+    head = '[[lead_time]]\nthing = "nodes"\n'
+    assert faults(head) == [("missing-key", 1)]
+    assert faults(f"{head}weeks_p50 = 2\n") == [("missing-key", 1)]
+    both = f"{head}weeks_p50 = 2\nweeks_p90 = 3\nstages = {{ order = [1, 2] }}\n"
+    assert faults(both) == [("wrong-value", 5)]
+    assert faults(f"{head}stages = {{ order = [3, 2] }}\n") == [("wrong-value", 3)]
 
 
 def test_a_model_that_no_fact_knows_is_a_fault(faults):

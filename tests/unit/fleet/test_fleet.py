@@ -14,6 +14,8 @@ from tenfold.model.events import (
     JobStopped,
     JobSubmitted,
     NodeCordoned,
+    NodeJoined,
+    NodeLeft,
     NodeLost,
     NodeReturned,
 )
@@ -131,3 +133,21 @@ def test_a_job_that_is_in_two_places_is_found():
     made.pending[J0] = made.running[J0].job
     with pytest.raises(AssertionError, match="both pending and running"):
         check(made)
+
+
+def test_a_node_that_left_is_gone_and_may_join_as_another():
+    made = fleet(nodes(2), job(0, 4))
+    made.apply(NodeCordoned(Millis(5), N0))
+    made.apply(NodeLeft(Millis(6), N0))
+    assert list(made.nodes) == [NodeId("n1")]
+    assert N0 not in made.states
+    check(made)
+    made.apply(NodeJoined(Millis(7), nodes(1)[0]))
+    assert made.states[N0] == "up"
+    check(made)
+
+
+def test_a_node_that_a_job_holds_cannot_leave():
+    made = started()
+    with pytest.raises(AssertionError, match="in use"):
+        made.apply(NodeLeft(Millis(9), N0))

@@ -26,8 +26,8 @@ ONE_SPINE = '[[fabric]]\nname = "tree"\nnodes_per_leaf = 4\nspines = 1\n'
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [
-        (ONE_LEAF + POOL, 1, "losing leaf `tree-leaf-1` takes down 100% of all GPUs"),
-        (SPREAD + POOL + STATED, 11, "losing leaf `the-switch` takes down 100% of all GPUs"),
+        (ONE_LEAF + POOL, 1, "losing leaf `tree-leaf-1` takes down all GPUs"),
+        (SPREAD + POOL + STATED, 11, "losing leaf `the-switch` takes down all GPUs"),
         (ONE_SPINE + POOL, 4, "losing it stops every job larger than a leaf"),
     ],
 )

@@ -1,9 +1,14 @@
 """The network of a pool: the slowest of its parts, the class of its links, and its routing."""
 
+import numpy as np
 import pytest
 
 from tenfold.compose.fleet import open_fleet
-from tenfold.physics.network import PoolNetwork, pool_network, static_share
+from tenfold.model.estimate import TrainRow
+from tenfold.physics.network import PoolNetwork, pool_network, server_ports, static_share
+from tenfold.study.estimate.fill import fill
+from tenfold.study.plan.target import train_target
+from training_builders import CATALOGUE
 
 POOL = """
 [[pool]]
@@ -69,3 +74,42 @@ def test_more_links_and_fewer_flows_collide_more(flows: int):
 def test_hashed_flows_fill_their_fullest_link_as_drawn():
     """32 links and 16 flows each: the fullest link of 20,000 draws has 24.8 flows on average."""
     assert 16 / static_share(32) == pytest.approx(24.8, abs=1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "gpus", "nics", "gbps"),
+    [
+        ("H800", 8, 8, 400),
+        ("H20", 8, 8, 400),
+        ("A800", 8, 8, 200),
+        # A known server with another number of GPUs: its NICs per GPU.
+        ("H100", 4, 4, 400),
+        # Cards without a scale-up link share a port.
+        ("A40", 8, 2, 200),
+    ],
+)
+def test_a_server_that_is_not_known_has_ports_as_fast_as_its_slots(name, gpus, nics, gbps):
+    ports = server_ports(CATALOGUE.accelerators.get(name), gpus, CATALOGUE)
+    assert (ports.nics, ports.gbps) == (nics, gbps)
+
+
+def test_a_pool_without_nics_gets_those_of_a_server_and_the_plan_says_so(tmp_path):
+    file = tmp_path / "fleet.toml"
+    file.write_text("[[pool]]\nname = 'a'\naccelerator = 'H800'\nnodes = 4\n")
+    fleet = open_fleet(file)
+    pool = fleet.spec.pools[0]
+    assert pool_network(fleet.layout, pool, fleet.catalogue).bytes_per_s == pytest.approx(50e9)
+    notes = train_target(fleet).notes
+    assert any("8 x 400 Gbit/s per node assumed" in note for note in notes)
+
+
+@pytest.mark.parametrize("name", ["H800", "H20", "A800", "H100", "MI250X", "A40"])
+def test_an_estimate_supposes_the_network_that_a_fleet_does(tmp_path, name):
+    file = tmp_path / "fleet.toml"
+    file.write_text(f"[[pool]]\nname = 'a'\naccelerator = '{name}'\nnodes = 4\n")
+    pool = open_fleet(file).spec.pools[0]
+    row = TrainRow(
+        id="a", model="Llama 3.1 8B", accelerator=name, gpus=4 * pool.gpus_per_node, gpus_per_node=8
+    )
+    rate = float(np.asarray(fill(row, CATALOGUE).plan.nic_bytes_s))
+    assert rate == pytest.approx(pool.nics_per_node * pool.nic_bandwidth / pool.gpus_per_node)

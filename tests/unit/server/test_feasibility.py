@@ -72,7 +72,8 @@ def test_a_job_that_allows_it_waits_and_starts_when_its_node_joins(
     assert answer.status_code == 201
     made = answer.json()
     assert made["notes"] == [
-        "it waits for nodes to join: needs 16 GPUs per node; the largest suitable node has 4"
+        "the job will wait for nodes to join: needs 16 GPUs per node; the largest suitable node "
+        "has 4"
     ]
     shown = member.get(f"/api/v1/jobs/{made['id']}").json()
     assert (shown["state"], shown["reason"]["code"]) == ("pending", "larger-than-a-node")
@@ -104,3 +105,11 @@ def test_the_whole_job_may_take_several_whole_nodes(member: Client):
     until(lambda: member.get(f"/api/v1/jobs/{made['id']}").json()["state"] != "pending")
     (attempt,) = member.get(f"/api/v1/jobs/{made['id']}").json()["attempts"]
     assert sorted(attempt["nodes"]) == ["n1", "n2"]
+
+
+def test_a_service_that_can_never_start_gets_no_hint_about_a_key_of_jobs(member: Client):
+    body = {"name": "chat", "command": ["serve", "{port}"], "nodes": 9, "gpus_per_node": 4}
+    answer = member.post("/api/v1/services", json=body)
+    assert (answer.status_code, answer.json()["field"]) == (422, "nodes")
+    assert "allow_pending" in member.post("/api/v1/jobs", json=job(nodes=9, gpus_per_node=4)).text
+    assert "allow_pending" not in answer.text

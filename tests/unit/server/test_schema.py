@@ -21,7 +21,7 @@ MODES = {GenerationMode.POSITIVE: 12, GenerationMode.NEGATIVE: 6}
 """How many requests are drawn for each operation: good ones, and ones that are wrong."""
 ENDLESS = ("/events", "/logs")
 """Drawn with `follow` off: more may always come."""
-KNOWN = {"job_id": "a-1", "node_id": "n1", "token_id": "t-none"}
+KNOWN = {"job_id": "a-1", "node_id": "n1", "token_id": "t-none", "key_id": "none", "team": "red"}
 PINNED = Path(__file__).with_name("api.json")
 
 

@@ -85,7 +85,7 @@ def test_a_folder_that_the_user_of_the_team_cannot_enter_is_refused_or_not_used(
     check = check_folders(users)
     made = with_workdirs(request(submitted_in=str(closed)), HERE, check)
     said = f"jobs of team `red` (uid {uid}) cannot enter `{closed}`: permission denied"
-    assert made.workdir_notes[0].startswith(f"it runs in a folder of its own: {said}")
+    assert made.workdir_notes[0].startswith(f"the job runs in its own directory: {said}")
     assert "`tenfold up --team-users off`" in made.workdir_notes[0]
     with pytest.raises(Problem) as refused:
         with_workdirs(request(folder=str(closed)), HERE, check)
@@ -96,7 +96,7 @@ def test_a_folder_that_the_user_of_the_team_cannot_enter_is_refused_or_not_used(
     assert found.kind == "read-only"
     read_only = with_workdirs(request(submitted_in="/usr"), HERE, check)
     assert read_only.submissions[0].run_spec.submit_folder == "/usr"
-    assert "cannot write to `/usr`; move the files" in read_only.workdir_notes[0]
+    assert "cannot write to `/usr`; submit from a directory" in read_only.workdir_notes[0]
 
 
 def test_checkpoints_stay_in_the_folder_of_the_job(tmp_path: Path):

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from contract.executor.contract import ExecutorContract
+from contract.executor.processes import LocalProcessContract
 from contract.executor.real_processes import (
     DEADLINE_S,
     FOREVER,
@@ -25,6 +26,7 @@ from contract.executor.real_processes import (
     wait_for_a,
     wait_until_over,
 )
+from contract.executor.service import ServiceContract
 from tenfold.live.executor import (
     AttemptLost,
     AttemptStarted,
@@ -36,6 +38,7 @@ from tenfold.live.executor import (
     OrderRefused,
 )
 from tenfold.live.local.executor import LocalExecutor
+from tenfold.model.errors import Refused
 from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.job.run_spec import CheckpointSpec, RunSpec
 from tenfold.model.units import Millis
@@ -130,7 +133,7 @@ def small(tmp_path: Path) -> Iterator[LocalRig]:
         subprocess.run(["umount", "-l", str(home)], check=False)
 
 
-class TestLocalExecutor(ExecutorContract):
+class TestLocalExecutor(ExecutorContract, ServiceContract, LocalProcessContract):
     """Every test of the contract."""
 
 
@@ -378,3 +381,35 @@ def test_a_job_gets_its_devices_and_its_gang(rig: LocalRig):
     assert both[1]["TENFOLD_CHECKPOINT_DIR"] == "/elsewhere"
     assert both[1]["TENFOLD_CHECKPOINT_EVERY_S"] == "90"
     assert "RANK" not in both[0]
+
+
+def test_orders_of_a_control_plane_that_no_longer_leads_are_refused(rig: LocalRig):
+    stale, leads = rig.connect(), rig.connect()
+    stale.fence(4)
+    stale.start(launch(FOREVER, job_id=JobId("before")))
+    wait_for_a(stale, AttemptStarted)
+    leads.fence(5)
+    stale.start(launch("true", job_id=JobId("late")))
+    with pytest.raises(Refused) as refused:
+        wait_for(stale, lambda _: False)
+    assert refused.value.code == "orders-refused"
+    stale.stop(JobId("before"), 1, NOW_MS)
+    with pytest.raises(Refused):
+        wait_for(stale, lambda _: False)
+    (state,) = leads.attempts()
+    assert (state.job_id, state.phase) == ("before", "running")
+    assert "order of epoch 4 refused, 5 leads" in (rig.home / "spawner.log").read_text()
+
+
+def test_no_later_spawner_forgets_which_epoch_leads(rig: LocalRig):
+    leads = rig.connect()
+    leads.fence(7)
+    rig.kill_service()
+    stale = rig.connect()
+    with pytest.raises(Refused) as refused:
+        stale.fence(6)
+    assert refused.value.code == "orders-refused"
+    assert "epoch 7" in refused.value.message
+    # Tools have no epoch of their own: they act for the control plane that leads.
+    rig.connect().start(launch("true", job_id=JobId("tool")))
+    wait_for_a(leads, AttemptStarted)

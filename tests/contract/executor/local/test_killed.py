@@ -8,6 +8,7 @@ import os
 import select
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from time import monotonic
@@ -86,16 +87,19 @@ class Chaos:
         link = self.executor.link
         if self._shot_at != link.connections:
             self._shot_at = link.connections
-            os.kill(link.spawner, signal.SIGKILL)
-            self.killed["spawner"] += 1
+            with suppress(ProcessLookupError):  # It may have left by itself.
+                os.kill(link.spawner, signal.SIGKILL)
+                self.killed["spawner"] += 1
 
     def kill_supervisor(self) -> None:
         for folder in self.executor.home.unsettled():
             found = watch_supervisor(folder) if folder.is_locked() else None
             if found is not None:
-                signal.pidfd_send_signal(found.file, signal.SIGKILL)
+                # On a busy machine it may end between the look and the signal.
+                with suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(found.file, signal.SIGKILL)
+                    self.killed["supervisor"] += 1
                 os.close(found.file)
-                self.killed["supervisor"] += 1
                 return
 
     def replace_client(self) -> None:

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,9 +53,31 @@ def test_a_gang_meets(
     rig: LocalRig, tmp_path: Path, launcher: tuple[str, ...], gpus: tuple[int, ...], said: str
 ):
     (tmp_path / "sum.py").write_text(SUM)
-    executor = rig.connect()
     work = RunSpec(name="sum", command=(*launcher, str(tmp_path / "sum.py")))
-    members = tuple(Member(node=NodeId(node), gpus=gpus) for node in ("a", "b"))
+    _assert_both_say(said, rig, work, gpus)
+
+
+def test_the_usual_batch_script_meets_at_the_first_node_that_scontrol_names(
+    rig: LocalRig, tmp_path: Path
+):
+    """The nodes have names that do not resolve, as virtual nodes do."""
+    (tmp_path / "sum.py").write_text(SUM)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    script = f"""
+        MASTER_ADDR=$(scontrol show hostnames $SLURM_JOB_NODELIST | head -n1)
+        srun {sys.executable} -m torch.distributed.run --nnodes=2 --nproc_per_node=1 \\
+          --rdzv_backend=c10d --rdzv_id=$SLURM_JOB_ID --rdzv_endpoint=$MASTER_ADDR:{port} \\
+          {tmp_path / "sum.py"}
+    """
+    work = RunSpec(name="sum", command=("bash", "-c", script), slurm_variables=True)
+    _assert_both_say("sum 3 of 2", rig, work, (0,))
+
+
+def _assert_both_say(said: str, rig: LocalRig, work: RunSpec, gpus: tuple[int, ...]) -> None:
+    executor = rig.connect()
+    members = tuple(Member(node=NodeId(node), gpus=gpus) for node in ("virtual-1", "virtual-2"))
     executor.start(
         Launch(job_id=JobId(JOB), attempt=1, team=TeamId("team"), run_spec=work, members=members)
     )

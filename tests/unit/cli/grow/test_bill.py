@@ -32,7 +32,7 @@ def test_a_price_that_nobody_states_is_counted_and_in_no_sum():
 
 
 def test_a_bill_says_when_nothing_is_known_and_when_nothing_is_paid():
-    assert bill_of([row(2.0, None)]).sentence == "cost unknown"
+    assert bill_of([row(2.0, None)]).sentence == "no prices known"
     assert bill_of([row(2.0, 0.0)]).sentence == "free"
     assert bill_of([row(2.0, None, relief=False)]).sentence == "no cost"
 

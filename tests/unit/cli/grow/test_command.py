@@ -76,8 +76,10 @@ def test_the_result_names_the_first_break_and_what_comes_next(run, fleet: Path):
 
 def test_a_layer_without_evidence_is_unknown_and_says_what_it_needs(run, fleet: Path):
     _, out, _ = run("grow", fleet, "--axis", "nodes")
-    assert "unknown: Floor space (needs `floor_racks` under `[facility]` in the grow file)" in out
-    assert "unknown: Storage reads (needs `--profiles` with a job history" in out
+    assert (
+        "not checked: Floor space (needs `floor_racks` under `[facility]` in the grow file)" in out
+    )
+    assert "not checked: Storage reads (needs `--profiles` with a job history" in out
 
 
 def test_a_factor_that_is_required_sets_the_status(run, fleet: Path):
@@ -102,7 +104,7 @@ def test_only_what_could_break_along_the_axis_keeps_a_requirement_from_being_jud
     _, out, _ = run("grow", fleet, "--axis", "nodes", "--require", "1.5x")
     last = out.splitlines()[-1]
     # A budget that was not set cannot be exceeded, and new nodes shorten the queue.
-    assert "unknown: Budget" in out
+    assert "not checked: Budget" in out
     assert not any(name in last for name in ("Budget", "Spare nodes", "Queue wait", "Serving"))
     status, out, _ = run("grow", fleet, "--axis", "traffic", "--require", "1.5x")
     wanted = "Serving not checked (needs `[[service]]` in the grow file); "
@@ -141,7 +143,7 @@ def test_a_measurement_without_a_limit_leaves_its_layer_unknown(run, fleet: Path
     table = tmp_path / "measured.csv"
     table.write_text("layer,resource,factor,usage\nmonitoring,prometheus,1,0.1\n")
     _, out, _ = run("grow", fleet, "--axis", "traffic", "--measured", table)
-    assert "unknown: Monitoring (needs `limit` for prometheus in `--measured`)" in out
+    assert "not checked: Monitoring (needs `limit` for prometheus in `--measured`)" in out
 
 
 def test_a_mix_stands_in_for_a_history(run, fleet: Path):
@@ -222,6 +224,13 @@ def test_a_break_based_on_assumed_values_is_named_and_not_called_met(run, tmp_pa
     assert (status, out.splitlines()[-1]) == (1, "required 3x: not met")
 
 
+def test_an_assumed_range_that_starts_below_today_is_said_as_such(run, tmp_path: Path):
+    rack = tmp_path / "rack.toml"
+    rack.write_text(RACK.replace("nodes = 4", "nodes = 5"))
+    _, out, _ = run("grow", rack, "--axis", "nodes", "--require", "1.2x")
+    assert "(assumed) may be over its limit today; " in out.splitlines()[-1]
+
+
 def test_a_layer_that_is_over_its_limit_today_is_not_called_not_applicable(run, tmp_path: Path):
     """Jobs that request 150% of the GPU time, along an axis that adds nodes with them."""
     rack, jobs = tmp_path / "rack.toml", tmp_path / "jobs.csv"
@@ -232,6 +241,13 @@ def test_a_layer_that_is_over_its_limit_today_is_not_called_not_applicable(run, 
     assert "already over its limit: GPU time" in out
     not_applicable = [line for line in out.splitlines() if line.startswith("not applicable: ")]
     assert not any("GPU time" in line for line in not_applicable)
+
+
+def test_pools_whose_racks_are_not_described_are_named(run, fleet: Path):
+    pool = '[[pool]]\nname = "viz"\naccelerator = "L40S"\nnodes = 2\ngpus_per_node = 4\n'
+    fleet.write_text(f"{fleet.read_text()}\n{pool}")
+    _, out, _ = run("grow", fleet, "--axis", "nodes")
+    assert "not checked: Rack power (needs `nodes_per_rack` for pool `viz`)" in out
 
 
 def test_a_layer_of_which_one_part_is_unknown_names_the_part(run, tmp_path: Path):
@@ -245,7 +261,9 @@ def test_a_layer_of_which_one_part_is_unknown_names_the_part(run, tmp_path: Path
     two.write_text(f'name = "two"\n{sites}{pools}')
     _, out, _ = run("grow", two, "--axis", "nodes")
     assert "Site power, site" in out
-    assert "unknown: Site power, site b (needs `power_kw` for site `b`)" in out
+    assert "not checked: Site power, site b (needs `power_kw` for site `b`)" in out
+    _, out, _ = run("grow", two, "--axis", "nodes", "--require", "1.1x")
+    assert "Site power, site b not checked (needs " in out.splitlines()[-1]
 
 
 def test_progress_is_a_line_at_times_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]):

@@ -11,6 +11,7 @@ from tenfold.cli.job.columns import (
     short_duration,
     short_nodes,
 )
+from tenfold.cli.job.listing import collapsed
 from tenfold.model.api.jobs import Attempt, Job, Reason
 from tenfold.model.errors import InputError
 from tenfold.model.job.job import JobState
@@ -100,3 +101,9 @@ def test_attempts_and_forecasts_are_columns_only_where_there_are_any():
     assert headings == ["job", "team", "state", ">GPUs", ">age", ">elapsed", "nodes", "reason"]
     again = default_columns([job(attempts_total=3)])
     assert ">attempts" in [column.heading for column in again]
+
+
+def test_a_job_that_two_pages_have_is_one_line():
+    found = collapsed([job("pending"), job("running"), job(id="b-2[0]"), job(id="b-2[1]")])
+    assert [one.id for one in found] == ["a-1", "b-2[0-1]"]
+    assert found[0].state == "running"

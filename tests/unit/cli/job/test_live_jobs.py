@@ -67,7 +67,7 @@ def test_an_array_is_listed_shown_and_taken_back_by_its_name(tmp_path: Path, cap
     assert "members: " in said(capsys, "job", "show", base)
     shown = json.loads(said(capsys, "job", "show", base, "--json"))
     assert shown["array"]["count"] == 4
-    assert "(4 members)" in said(capsys, "job", "cancel", base)
+    assert "(4 tasks)" in said(capsys, "job", "cancel", base)
     assert main(["job", "cancel", "nobody-1", base, "nobody-2"]) == 2
     lines = capsys.readouterr().err.splitlines()
     assert [line for line in lines if "nobody" in line] == [
@@ -238,13 +238,13 @@ def test_a_failure_on_another_node_is_named_with_its_log(capsys: Printed):
     printed = capsys.readouterr()
     name = printed.out.split("`")[1]
     assert "broken" in printed.out
-    how = f"member 1 on virtual-2 failed first; see `tenfold job logs {name} --member 1`"
+    how = f"process 1 on virtual-2 failed first; see `tenfold job logs {name} --rank 1`"
     assert how in printed.out
     assert how in said(capsys, "job", "show", name)
     assert main(["job", "logs", name]) == 0
     printed = capsys.readouterr()
     assert printed.out == "broken\n"
-    assert "this is the log of member 0 of 2; member 1 on virtual-2 failed first" in printed.err
+    assert "this is the log of process 0 of 2; process 1 on virtual-2 failed first" in printed.err
     assert said(capsys, "job", "logs", name, "--member", "0") == ""
 
 

@@ -116,6 +116,7 @@ def test_a_job_file_of_one_line_comes_over_a_pipe_and_options_override_it(
     [
         (["run", "--", "true"], ""),
         (["run"], "no command given"),
+        (["run", "job.toml"], "`job.toml` is a job file, not a command"),
         (["submit"], "no job file and no command given"),
         (["run", "--nodes", "0", "--", "true"], "`--nodes` expects a whole number from 1"),
         (["run", "--time-limit", "soon", "--", "true"], "`--time-limit` expects a duration"),
@@ -214,5 +215,7 @@ def test_no_shell_is_opened_in_a_job_that_does_not_run(project: Path, capsys: Pr
     assert main(["job", "submit", "--wait", "--json", "--", "true"]) == 0
     job_id = json.loads(capsys.readouterr().out)["id"]
     assert main(["job", "shell", job_id, "--", "true"]) == 3
-    assert f"job `{job_id}` is not running" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert f"job `{job_id}` has ended (succeeded)" in told
+    assert f"`tenfold job logs {job_id}` shows its output" in told
     assert main(["job", "shell", "nobody-1"]) == 2

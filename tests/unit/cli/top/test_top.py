@@ -228,6 +228,19 @@ def test_a_real_control_plane_is_read(
     assert main(["job", "cancel", "job-1"]) == 0
 
 
+def test_a_column_widens_when_a_value_gets_longer():
+    async def drive(app: TopApp, pilot: Pilot[None]) -> None:
+        table = app.query_one("#jobs", DataTable)
+        await read_again(app, pilot)
+        age = next(one for one in table.columns.values() if str(one.label) == "age")
+        assert column(app, 5) == ["1m05s"]
+        assert age.content_width == len("1m05s")
+
+    early = job(1, submitted_at="2026-11-18T11:59:01.000Z")
+    later = Reading(fleet=FLEET, jobs=(early,), at="2026-11-18T12:00:06.000Z", alarms=())
+    driven(GivenReader(reading(early), later), drive)
+
+
 def test_the_clock_ages_and_run_times_move_while_nothing_is_recorded():
     runs = job(2, elapsed_s=50.0)
     over = job(4, state="succeeded", elapsed_s=50.0)

@@ -9,7 +9,8 @@ import pytest
 import tenfold
 from patience import HANG_S, until
 from tenfold.cli.main import main
-from tenfold.cli.up.state_dir import lock_holder, lock_state_dir
+from tenfold.cli.up.state_dir import lock_state_dir
+from tenfold.client.endpoint import lock_holder
 from unit.up_process import Up
 
 Printed = pytest.CaptureFixture[str]
@@ -37,7 +38,7 @@ def test_the_control_plane_stops_its_jobs_run_on_and_the_next_start_finds_them(
     with tenfold.Client() as client:
         until(lambda: client.job("job-1").state == "running")
     assert main(["down"]) == 0
-    text = "stopped; 1 job is still running, and `tenfold up` picks it up again\n"
+    text = "stopped; 1 job continues to run, and the next `tenfold up` takes it over\n"
     assert capsys.readouterr().out == text
     assert up.process.wait(HANG_S) == 0
     said, _ = up.process.communicate()

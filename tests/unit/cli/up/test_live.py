@@ -91,7 +91,7 @@ def test_a_job_that_waits_says_why_and_can_be_taken_back(tmp_path: Path, capsys:
     with tenfold.Client() as client:
         assert client.wait(first, timeout_s=HANG_S).state == "cancelled"
     assert main(["job", "cancel", first]) == 3
-    assert "is neither pending nor running" in capsys.readouterr().err
+    assert f"error: job `{first}` was already cancelled" in capsys.readouterr().err
 
 
 def test_logs_are_printed_as_they_were_written(tmp_path: Path, capsys: Printed):
@@ -110,7 +110,7 @@ def test_an_array_is_waited_for_as_a_whole(tmp_path: Path, capsys: Printed):
     file = job_file(tmp_path, text)
     assert "1 succeeded\n2 failed: " in said(capsys, "job", "submit", file, "--wait", status=1)
     assert main(["job", "submit", file, "--follow"]) == 2
-    assert "follow one member" in capsys.readouterr().err
+    assert "follow one task" in capsys.readouterr().err
 
 
 def test_faults_of_a_job_file_are_named_with_their_lines(tmp_path: Path, capsys: Printed):

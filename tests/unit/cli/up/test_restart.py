@@ -65,7 +65,9 @@ def test_ctrl_c_leaves_jobs_running_and_says_so(up: Up, gate: Path):
     up.start()
     with tenfold.Client() as client:
         job_id = begun(client, gate)
-    assert "stopped; 1 job is still running, and `tenfold up` picks it up again" in up.interrupt()
+    assert (
+        "stopped; 1 job continues to run, and the next `tenfold up` takes it over" in up.interrupt()
+    )
     with pytest.raises(tenfold.TenfoldError) as wrong:
         tenfold.Client()
     assert wrong.value.code == "no-control-plane"
@@ -82,6 +84,7 @@ def test_the_nodes_of_a_fleet_file_are_virtual_here(up: Up, tmp_path: Path):
     (tmp_path / "fleet.toml").write_text(f'name = "two"\n{pool}')
     said = up.start("--fleet", str(tmp_path / "fleet.toml"), "--policy", "governed")
     assert "nodes: fleet `two`: 2 nodes, 16 GPUs, all virtual" in "\n".join(said)
+    assert any(line.startswith("memory limits: ") for line in said)
     with tenfold.Client() as client:
         assert [(one.pool, one.gpus) for one in client.nodes()] == [("virtual-h100", 8)] * 2
         made = client.submit(
@@ -100,10 +103,14 @@ def test_the_nodes_of_a_fleet_file_are_virtual_here(up: Up, tmp_path: Path):
 def test_a_folder_stays_with_its_fleet(up: Up):
     up.start("--virtual-nodes", "3")
     up.interrupt()
-    with pytest.raises(AssertionError, match="is not in this fleet"):
+    with pytest.raises(AssertionError, match="`virtual-3` is not in this fleet"):
         up.start("--virtual-nodes", "2")
+    with pytest.raises(AssertionError) as refused:
+        up.start()
+    assert "3 nodes, such as `virtual-1`, are not in this fleet" in str(refused.value)
+    assert "hint: start with `--virtual-nodes 3`, as before" in str(refused.value)
     said = up.start("--virtual-nodes", "4")
-    assert "nodes: 4 nodes, 32 GPUs, all virtual: their processes run on this machine" in said
+    assert "nodes: 4 nodes, 32 GPUs, all virtual: jobs run on this machine" in said
     up.interrupt()
 
 

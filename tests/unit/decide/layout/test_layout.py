@@ -268,3 +268,17 @@ def test_sizes_between_the_doublings_are_shown_but_not_recommended_with_another_
     assert by_size[32] == 512
     assert 24 not in curve.judged
     assert answer_of(planned).plans[0].plan.global_batch == 512
+
+
+def test_layers_may_divide_unevenly_over_stages(plan):
+    planned = plan(
+        "DeepSeek-V3",
+        256,
+        part="H800",
+        pp=16,
+        ep=64,
+        gpus=2048,
+        global_batch=15_360,
+        precision="fp8",
+    )
+    assert all(one.plan.pp == 16 for one in answer_of(planned).plans)

@@ -19,6 +19,7 @@ from tenfold.model.job.submission import Submission, admitted
 from tenfold.model.job.terms import Hours
 from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.policy.policy import ORACLES, POLICIES, Policy
+from tenfold.model.policy.site_costs import DataPlace, SiteCosts
 from tenfold.model.units import HOUR, Millis
 from tenfold.server.app import make_app
 from tenfold.server.auth.tokens import Role
@@ -122,6 +123,18 @@ def test_who_looks_at_within_keeps_a_gang_in_one_rack(name: Any):
     three = {"nodes": 3, "gpus_per_node": 8, **one_of_each}
     starts = first_starts(name, three, {})
     assert (JobId("a-1") in [one.job_id for one in starts]) != (name in POLICIES_BY_KEY["within"])
+
+
+def test_data_that_the_fleet_does_not_have_is_named():
+    costs = SiteCosts(usd_micros_per_gpu_hour={}, data={"corpus": DataPlace(1, ("north",))})
+    job = asked(data=["corpus", "other"])
+    assert ignored_keys(Policy(sites=costs), job) == (
+        "`data` has no effect for `other`: this fleet has no [[data]] of that name, or one site",
+    )
+    assert len(ignored_keys(Policy(), job)) == 2
+    assert ignored_keys(Policy(name="slurm", sites=costs), job) == (
+        "policy `slurm` ignores `data`: it does not compare sites",
+    )
 
 
 def test_a_submission_and_a_dry_run_tell_it(tmp_path):

@@ -33,7 +33,7 @@ def fed(members: list[Node], rack_watts: int) -> list[Node]:
 
 def test_tags_that_no_node_bears_are_named():
     found = told(nodes(12), gang(1, PlacementConstraints(needs=("eu",), avoids=("production",))))
-    said = "no node that is large enough (12 nodes) is tagged `eu` without `production`"
+    said = "of the 12 nodes large enough, none is tagged `eu` without `production`"
     assert found == [("no-node-with-tags", said)]
 
 
@@ -41,7 +41,7 @@ def test_a_long_list_of_tags_is_named_in_part_and_counted():
     tags = tuple(f"t{number}" for number in range(60))
     found = told(nodes(12), gang(1, PlacementConstraints(needs=tags, avoids=("a", "b", "c"))))
     said = (
-        "no node that is large enough (12 nodes) is tagged `t0`, `t1`, `t2` and 57 more "
+        "of the 12 nodes large enough, none is tagged `t0`, `t1`, `t2` and 57 more "
         "without `a` or `b` or `c`"
     )
     assert found == [("no-node-with-tags", said)]
@@ -49,7 +49,7 @@ def test_a_long_list_of_tags_is_named_in_part_and_counted():
 
 def test_several_required_tags_are_joined_with_and():
     found = told(nodes(12), gang(1, PlacementConstraints(needs=("a", "b", "c"))))
-    said = "no node that is large enough (12 nodes) is tagged `a`, `b` and `c`"
+    said = "of the 12 nodes large enough, none is tagged `a`, `b` and `c`"
     assert found == [("no-node-with-tags", said)]
     members = [*tagged(nodes(2), "a", "b"), *nodes(10, name="m")]
     found = told(members, gang(4, PlacementConstraints(needs=("a", "b"))))
@@ -118,7 +118,10 @@ def test_size_is_blamed_where_nothing_else_is_in_the_way():
     assert code == "larger-than-a-node"
     assert said == "needs 16 GPUs per node; the largest suitable node has 8"
     [(code, said)] = told(nodes(2, cpus=16), shape_of(1, cpus=64))
-    assert (code, said) == ("larger-than-a-node", "no node is large enough for one of its members")
+    assert (code, said) == (
+        "larger-than-a-node",
+        "no node is large enough for one of its processes",
+    )
 
 
 def test_an_index_without_places_blames_tags_alone():

@@ -34,6 +34,7 @@ def test_a_missing_file_is_named(tmp_path: Path):
 
 
 def test_an_unknown_suffix_is_reported(tmp_path: Path):
+    (tmp_path / "fleet.json").touch()
     assert fault(tmp_path / "fleet.json").code == "unknown-suffix"
 
 

@@ -1,10 +1,10 @@
 """Every key of every kind of file says what it expects in words."""
 
 from datetime import date, datetime, time
-from typing import Literal
+from typing import Annotated, Literal
 
 import pytest
-from msgspec import inspect
+from msgspec import Meta, inspect
 
 from tenfold.files.core.expectations import expectation
 from tenfold.files.fleet.rows import SINGLE_TABLES, TABLES
@@ -20,6 +20,7 @@ CASES: list[tuple[object, str]] = [
     (dict[str, str], "a table of names to strings"),
     (dict[str, Literal["a", "b"]], "a table, each value one of a, b"),
     (str | float | None, "a duration such as 90m, or a number of seconds"),
+    (Annotated[float, Meta(gt=0, lt=1)], "a number above 0 and below 1"),
 ]
 
 

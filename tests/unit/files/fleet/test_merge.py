@@ -55,6 +55,10 @@ members = ["r1", "gpu"]
 name = "scratch"
 class = "hot"
 site = "hall"
+[[data]]
+name = "corpus"
+gb = 10
+sites = ["hall"]
 [[team]]
 name = "all"
 [[team]]
@@ -120,6 +124,10 @@ def test_every_clashing_name_is_prefixed_wherever_it_is_used(tmp_path: Path):
     assert [(tier.id, tier.site) for tier in spec.tiers] == [
         ("a-scratch", "a-hall"),
         ("b-scratch", "b-hall"),
+    ]
+    assert [(data.name, data.sites) for data in spec.data] == [
+        ("a-corpus", ("a-hall",)),
+        ("b-corpus", ("b-hall",)),
     ]
     assert [(team.id, team.parent) for team in spec.teams] == [
         ("a-all", None),

@@ -93,3 +93,44 @@ def test_a_time_whose_minutes_or_seconds_are_out_of_range_is_refused(span: str):
 @pytest.mark.parametrize("span", ["90:00", "1:30:00", "36:00:00", "1-12", "1-12:00:00"])
 def test_times_of_slurm_are_durations(span: str):
     assert faults_of(time_limit=span) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "least"),
+    [
+        ("memory_gib_per_node", 0.0001, "1 MiB"),
+        ("cpus_per_node", 0.0001, "1/1000 of a CPU"),
+        ("gpus_per_node", 0.0001, "1/1000 of a GPU"),
+        ("gpus", 0.0001, "1/1000 of a GPU"),
+    ],
+)
+def test_a_request_that_would_be_rounded_to_none_is_refused(key: str, value: float, least: str):
+    [found] = faults_of(**{key: value})
+    assert found.message == f"`{key}` is 0.0001, less than {least}"
+
+
+def test_the_smallest_requests_are_fine():
+    assert faults_of(memory_gib_per_node=1 / 1_024, cpus_per_node=0.001, gpus=0.001) == []
+
+
+def test_a_tag_that_is_needed_and_avoided_is_named():
+    [found] = faults_of(needs=["EU", "ssd"], avoids=["ssd"])
+    assert found.message == "`needs` and `avoids` both name `ssd`: no node is suitable"
+
+
+@pytest.mark.parametrize("how", ["required", "preferred"])
+def test_how_without_a_level_would_change_nothing_and_is_refused(how: str):
+    [found] = faults_of(gpus=8, how=how)
+    assert found.message == "`how` says how strictly `within` holds, but `within` is not set"
+    assert faults_of(gpus=8, how=how, within="rack") == []
+
+
+@pytest.mark.parametrize("key", ["after", "after_any", "needs", "avoids"])
+def test_one_name_in_place_of_a_list_is_shown_as_a_list(key: str):
+    [found] = faults_of(**{key: "sweep-3"})
+    assert found.hint == 'use `["sweep-3"]`'
+
+
+def test_a_name_that_is_too_long_says_how_long_it_may_be():
+    [found] = faults_of(name="x" * 300)
+    assert "at most 80 characters" in found.message

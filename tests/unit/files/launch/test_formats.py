@@ -159,3 +159,9 @@ def test_an_unknown_format_error_lists_the_known_ones():
     assert "`sbatch`" in caught.value.hint
     with pytest.raises(InputError):
         unsupported(PLAIN, "pbs")
+
+
+def test_megatron_gets_stages_that_differ_by_a_layer_as_a_layout():
+    plan = replace(PIPELINE, virtual_stages=1, shape=replace(SHAPE, layers=33))
+    text = "".join(render_format(plan, "megatron", LaunchJob()).values())
+    assert f"E{'t' * 8}|{'t' * 8}|{'t' * 9}|{'t' * 8}L" in text

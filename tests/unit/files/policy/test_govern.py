@@ -125,6 +125,8 @@ def test_prices_are_by_type(tmp_path: Path):
         (TEAM + "quota = { H100 = true }\n", "wrong-value", 4),
         (TEAM + "quota = { H100 = nan }\n", "wrong-value", 4),
         (TEAM + "quota = { usd = 5 }\n", "unknown-key", 4),
+        (TEAM + "quota = { gpu = 32 }\n", "unknown-key", 4),
+        (TEAM + "borrow = { GPUs = 32 }\n", "unknown-key", 4),
         (TEAM + "weight = 0\n", "wrong-value", 4),
         (TEAM + 'parent = "nobody"\n', "unknown-team", 4),
         (TEAM + 'parent = "vision"\n', "cycle", 4),

@@ -61,3 +61,16 @@ def test_sacct_in_columns_gets_the_option_that_is_missing(tmp_path: Path, format
         "not-parsable",
         "run `sacct` with `--parsable2` (`-P`)",
     )
+
+
+@pytest.mark.parametrize("format", ["sacct", "auto"])
+def test_sacct_without_options_gets_the_columns_too(tmp_path: Path, format: TraceFormat):
+    path = tmp_path / "sacct.txt"
+    path.write_text(
+        "JobID           JobName  Partition    Account  AllocCPUS      State ExitCode\n"
+        "------------ ---------- ---------- ---------- ---------- ---------- --------\n"
+        "1                 train        gpu        red          8  COMPLETED      0:0\n"
+    )
+    with pytest.raises(InputError, match="in columns") as error:
+        import_trace((path,), format, tmp_path / "jobs.csv")
+    assert "(`-P`) and `--format=JobID,User," in error.value.hint

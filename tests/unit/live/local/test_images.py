@@ -225,7 +225,7 @@ def test_gpus_that_nobody_described_are_a_reason_to_refuse(
             "podman",
             "Error: alpine: image not known",
             125,
-            "images are not pulled: run `podman pull`",
+            "Tenfold does not pull images: run `podman pull`",
         ),
         ("podman", "Error: crun: no: OCI permission denied", 126, "crun: no: OCI permission"),
         ("podman", "ERROR (catatonit:2): failed to exec pid1: No such file", 1, "`train`"),

@@ -73,7 +73,7 @@ def test_the_users_of_teams_survive_a_kill(up: Up):
 
 @apart
 def test_a_state_folder_of_before_is_put_right(up: Up):
-    assert "only the API separates teams (--team-users off)" in start(up, "--team-users", "off")
+    assert "separated by team (--team-users off)" in start(up, "--team-users", "off")
     assert ran(up, "a", "cd; echo old > file; chmod 600 file; id -u") == "0\n"
     (up.home / "first-job.toml").chmod(0o644)
     up.interrupt()
@@ -87,7 +87,7 @@ def test_without_users_it_says_so_and_why(up: Up):
     up.home.parent.chmod(0o700)
     says = start(up)
     why = "not started as root" if os.geteuid() else str(up.home.parent)
-    assert "all jobs run as one user; only the API separates teams" in says
+    assert "only requests to the API are separated by team" in says
     assert why in says
     assert up.home.stat().st_mode & 0o777 == 0o700
 

@@ -63,17 +63,25 @@ def test_points_that_disagree_widen_the_interval_around_the_slope():
 
 
 def test_four_factors_over_four_times_the_span_may_bend_the_line():
-    bent = [(k, 10.0 * k**0.7) for k in (1, 2, 4, 8)]
+    bent = [(k, 10.0 * k**1.5) for k in (1, 2, 4, 8)]
     found = fit_usage(points(*bent))
-    assert found.power == pytest.approx(0.7)
-    assert usage_at(found, 64) == pytest.approx(10 * 64**0.7, rel=0.01)
+    assert found.power == pytest.approx(1.5)
+    assert usage_at(found, 64) == pytest.approx(10 * 64**1.5, rel=0.01)
+
+
+def test_usage_that_bends_down_is_a_line_whose_range_reaches_the_curve():
+    bent = fit_usage(points(*((k, 10.0 * k**0.7) for k in (1, 2, 4, 8))))
+    assert bent.power == 1.0
+    beyond = 10.0 * (4 * 8) ** 0.7
+    low, high = factor_range(bent, beyond)
+    assert low <= factor_at(bent, beyond) < 4 * 8 <= high
 
 
 def test_the_interval_of_a_bent_line_reaches_the_straight_one():
-    bent = fit_usage(points(*((k, 10.0 * k**0.7) for k in (1, 2, 4, 8))))
-    straight = fit_usage(points((1, 10.0), (8, 10 * 8**0.7)))
+    bent = fit_usage(points(*((k, 10.0 * k**1.5) for k in (1, 2, 4, 8))))
+    straight = fit_usage(points((1, 10.0), (8, 10 * 8**1.5)))
     assert spread_of(bent) > 0.1
-    assert factor_range(bent, 110)[0] < factor_at(straight, 110) < factor_at(bent, 110)
+    assert factor_at(bent, 900) < factor_at(straight, 900) < factor_range(bent, 900)[1]
 
 
 def test_fewer_factors_or_a_shorter_span_do_not_bend_it():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tenfold.facts.loader import load_catalogue
 from tenfold.physics.arrays import Floats
 from tenfold.physics.operations.energy import footprint, gpu_power_w
 from tenfold.physics.operations.goodput import (
@@ -17,6 +18,9 @@ from tenfold.physics.operations.goodput import (
 
 # Kokolis et al. (HPCA'25): failures of a node a day on RSC-1 and RSC-2.
 RSC_1, RSC_2 = 6.5e-3, 2.34e-3
+
+
+PRESETS = load_catalogue().failures
 
 
 def one(value: float) -> Floats:
@@ -145,3 +149,13 @@ def test_power_rises_from_idle_to_the_limit_and_not_beyond():
     found = gpu_power_w(one(700), np.array([0.0, 0.5, 1.0, 2.0]))
     assert found[0] == pytest.approx(0.12 * 700)
     assert found[0] < found[1] < found[2] == found[3] == 700
+
+
+def test_published_presets_give_the_interruptions_that_were_seen():
+    def hours(name: str, gpus: int) -> float:
+        rate = PRESETS.get(name).failures_per_1000_node_days / 1000
+        return float(mttf_s(one(gpus), reliability(rate))[0]) / 3600
+
+    # RSC-1: 7.9 h at 1,024 GPUs. OPT-175B: 105 restarts in two months on 992.
+    assert hours("rsc-1-large-jobs", 1024) == pytest.approx(7.9, rel=0.01)
+    assert 61 * 24 / hours("opt-175b", 992) == pytest.approx(105, rel=0.01)

@@ -6,7 +6,7 @@ import pytest
 
 from tenfold.facts.loader import load_catalogue
 from tenfold.physics.arrays import Floats
-from tenfold.physics.serving.batching import Served
+from tenfold.physics.serving.batching import Served, UnderLoad, under_load
 from tenfold.physics.serving.devices import serving_devices
 from tenfold.physics.serving.engines import (
     calibration_factor,
@@ -56,7 +56,10 @@ def ask(
     **numbers_asked: float,
 ) -> tuple[Served, ReplicaLayout]:
     values = {"tp": 4.0, "input_tokens": 1000.0, "output_tokens": 1000.0} | numbers_asked
-    names = ("tp", "pp", "attention_dp", "input_tokens", "output_tokens", "batch", "qps")
+    names = (
+        *("tp", "pp", "attention_dp", "input_tokens", "output_tokens", "batch", "qps"),
+        *("requests", "length_cv"),
+    )
     columns = {name: one(values.get(name, np.nan)) for name in names}
     asked = RequestedLoad(**columns, mode=np.array([mode]), precision=(precision,))
     part = CATALOGUE.accelerators.get(accelerator)
@@ -66,7 +69,11 @@ def ask(
 
 def served(**asked: object) -> dict[str, float]:
     found, _ = ask(**asked)  # pyright: ignore[reportArgumentType]
-    return {name: float(getattr(found, name)[0]) for name in Served.__slots__}
+    load = under_load(found)
+    values = {
+        name: float(getattr(found, name)[0]) for name in Served.__slots__ if name != "under_load"
+    }
+    return values | {name: float(getattr(load, name)[0]) for name in UnderLoad.__slots__}
 
 
 def test_cache_bytes_are_exact_for_grouped_queries():
@@ -186,6 +193,52 @@ def test_more_clients_of_a_closed_loop_wait_longer_and_get_more_together():
     assert few["tpot_s"] < many["tpot_s"]
     assert few["ttft_s"] < many["ttft_s"]
     assert few["output_tokens_per_s"] < many["output_tokens_per_s"]
+
+
+def test_an_overload_is_said_to_last_unless_the_run_has_a_stated_end():
+    tables = {"mode": "online", "engine": "TensorRT-LLM 0.17", "qps": 1_000}
+    lasting, run = served(**tables), served(**tables, requests=500)
+    assert (lasting["overloaded"], run["overloaded"]) == (1, 1)
+    assert lasting["ttft_s"] == lasting["ttft_p50_s"] == lasting["in_system"] == np.inf
+    assert 0.2 < run["ttft_s"] < np.inf
+    twice = served(**tables, requests=1_000)
+    assert twice["ttft_s"] > run["ttft_s"]
+
+
+def test_clients_beyond_the_slots_wait_for_the_rest_of_their_turn():
+    slots = served(mode="online", engine="vllm 0.18", batch=1_000_000)["batch"]
+    alone, beyond = (served(mode="online", engine="vllm 0.18", batch=n * slots) for n in (1, 3))
+    turn_s = slots / beyond["served_qps"]
+    assert beyond["ttft_s"] - alone["ttft_s"] == pytest.approx(2 * turn_s, rel=0.01)
+    assert beyond["queued"] == pytest.approx(2 * slots)
+    assert beyond["saturated"]
+    assert not alone["saturated"]
+
+
+def test_requests_of_one_length_share_steps_and_those_of_mixed_lengths_do_not():
+    waits = [
+        served(mode="online", engine="vllm 0.18", batch=64, **cv)["ttft_s"]
+        for cv in ({"length_cv": 0.3}, {}, {"length_cv": 0.0})
+    ]
+    assert waits == sorted(waits)
+    assert waits[0] < 0.7 * waits[2]
+
+
+def test_a_run_that_starts_all_clients_at_once_waits_longer_the_shorter_it_is():
+    waits = [
+        served(mode="online", engine="vllm 0.18", batch=64, requests=requests)["ttft_s"]
+        for requests in (64_000, 640, 128)
+    ]
+    assert waits == sorted(waits)
+
+
+def test_quantiles_surround_the_mean_and_grow():
+    answer = served(mode="online", engine="vllm 0.18", qps=3)
+    tails = [answer[f"ttft_p{share}_s"] for share in (50, 90, 99)]
+    assert tails[0] < answer["ttft_s"] < tails[2]
+    assert tails == sorted(tails)
+    assert answer["ttft_goal_s"] == pytest.approx(tails[2])
+    assert answer["tpot_s"] <= answer["tpot_p90_s"] <= answer["tpot_p99_s"]
 
 
 def test_a_stated_batch_caps_a_flat_out_run():

@@ -25,3 +25,14 @@ def test_heads_wider_than_the_widest_kernel_are_many_times_slower():
 
 def test_long_sequences_run_at_a_higher_rate():
     assert seconds(128, 16_384) < 16 * seconds(128, 4096)
+
+
+def test_a_compiler_makes_kernels_for_any_wide_head():
+    def on_tpu(head: float) -> float:
+        forward, backward = attention_s(
+            shape(heads=2048 / head, head_dim=head), plan(), part("TPU-v4"), 1.0, 1.0
+        )
+        return float(forward + backward)
+
+    assert on_tpu(384) == pytest.approx(on_tpu(128))
+    assert on_tpu(64) > on_tpu(128)

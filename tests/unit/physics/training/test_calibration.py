@@ -6,10 +6,12 @@ import pytest
 from tenfold.physics.arrays import Floats
 from tenfold.physics.training.arrays import gather
 from tenfold.physics.training.calibration import (
+    WIDEST,
     Calibration,
     Runs,
     calibrate,
     correction,
+    distance,
     interval,
     predict,
     similarity_of,
@@ -127,3 +129,45 @@ def test_knobs_come_back_from_their_positions():
     assert coefficients_of(values) == pytest.approx(CENTRE)
     positions = coefficients_of(np.array([float(getattr(START.profile, name)) for name in NAMES]))
     assert positions == pytest.approx(START.coefficients)
+
+
+def test_intervals_widen_with_the_distance_from_known_runs_and_not_without_end():
+    entry = resolve(CATALOGUE, "megatron-bridge-26.04", H100)
+    known = uncalibrated(entry)
+    near, far = runs(4096, dp=8.0), runs(4096, dp=4096.0)
+    apart = [float(distance(known, traits_of(one))[0]) for one in (near, far)]
+    sigma = [float(predict(known, one)[1][0]) for one in (near, far)]
+    assert apart[0] < apart[1]
+    assert sigma[0] < sigma[1] <= WIDEST
+    assert float(predict(uncalibrated(ENTRY), near)[1][0]) <= WIDEST
+
+
+def test_runs_that_contradict_each_other_do_not_move_the_estimate():
+    new, seen = runs(6144), runs(4096, 8192)
+    before = steps(uncalibrated(ENTRY), new)[0]
+    odd = steps(uncalibrated(ENTRY), seen) * np.array([1.13, 0.88])
+    own = calibrate(START, seen, odd)
+    assert own.trust < 0.1
+    assert abs(np.log(steps(own, new)[0] / before)) < 0.01
+
+
+def test_of_three_runs_the_lesser_miss_of_two_that_err_alike_counts():
+    seen = runs(2048, 4096, 8192)
+    physics = steps(uncalibrated(ENTRY), seen)
+    small, large = (
+        calibrate(START, seen, physics * np.array([least, 1.13, 0.95])).trust
+        for least in (1.01, 1.08)
+    )
+    assert small < 0.2
+    assert 0.4 < large < 0.8
+
+
+def test_a_profile_that_is_far_off_is_not_kept_because_runs_disagree():
+    seen = runs(2048, 4096, 8192)
+    physics = steps(uncalibrated(ENTRY), seen)
+    assert calibrate(START, seen, physics * np.array([1.02, 1.6, 1.1])).trust == 1.0
+
+
+def test_runs_that_agree_are_believed_whole():
+    seen = runs(2048, 4096, 8192)
+    assert calibrate(START, seen, steps(uncalibrated(ENTRY), seen) * 1.3).trust == 1.0

@@ -136,6 +136,40 @@ def test_llama_3_405b_fits_without_recompute_as_it_did(gpus: int, dp: int):
     assert 0.37 < answer.mfu < 0.47
 
 
+@pytest.mark.parametrize(("gpus", "batch"), [(512, 256), (1024, 512)])
+def test_the_recipe_of_nvidia_for_405b_fits_with_gradients_in_16_bits(gpus: int, batch: int):
+    """Its performance recipes set `grad_reduce_in_fp32 = False`, and it runs on 80 GB parts."""
+    usual: dict[str, Any] = {
+        "model": "Llama 3.1 405B",
+        "gpus": gpus,
+        "seq": 8192,
+        "global_batch": batch,
+        "micro_batch": 1,
+        "tp": 8,
+        "pp": 8,
+        "cp": 2,
+        "virtual_stages": 8,
+        "recompute": "none",
+        "precision": "fp8",
+        "stack": "Megatron-Bridge 25.11",
+    }
+    whole, half = estimate_train([row(**usual), row(**usual, gradient_precision="bf16")], CATALOGUE)
+    assert isinstance(whole, TrainEstimate)
+    assert isinstance(half, TrainEstimate)
+    assert half.fits
+    assert half.step_s < whole.step_s
+    gradients = 405.9e9 / 64 * 2 / GIB
+    assert whole.memory_gib - half.memory_gib == pytest.approx(gradients, rel=0.07)
+
+
+def test_gradients_that_are_new_in_every_step_stay_so():
+    usual: dict[str, Any] = {"gpus": 1, "stack": "pytorch-masters", "accelerator": "H200"}
+    stated, own = estimate_train([row(**usual, gradient_precision="bf16"), row(**usual)], CATALOGUE)
+    assert isinstance(stated, TrainEstimate)
+    assert isinstance(own, TrainEstimate)
+    assert stated.memory_gib == own.memory_gib
+
+
 def test_recompute_in_some_layers_lies_between_none_and_all():
     full = float(RECOMPUTE_CODES["full"])
     peaks = [peak(recompute=full, recompute_share=share) for share in (0.0, 0.25, 0.5, 1.0)]

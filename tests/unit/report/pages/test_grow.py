@@ -101,10 +101,17 @@ def test_headroom_is_drawn_with_its_range_and_never_as_a_single_dot():
         LayerHeadroom(name="Racks", k=400.0, low=300.0, high=None),
         LayerHeadroom(name="Power", k=4.0, low=3.0, high=None, assumed=True),
         LayerHeadroom(name="Store", k=None),
+        LayerHeadroom(name="Cooling", k=0.016, low=0.016, over=True),
     ]
     drawn = headroom_chart([one, *rest], 10.0, "nodes")
     ElementTree.fromstring(drawn)
-    for words in ("2.25x (2.14-2.36x)", "&gt;10x", "4.00x (3.00x+)", "by assumed values"):
+    for words in (
+        "2.25x (2.14-2.36x)",
+        "&gt;10x",
+        "4.00x (3.00x+)",
+        "by assumed values",
+        "over today",
+    ):
         assert words in drawn
     assert headroom_chart([one], 10.0, "nodes") == ""
     assert wait_chart([(1.0, 0.5)], 14_400.0, "jobs") == ""

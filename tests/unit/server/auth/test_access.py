@@ -21,6 +21,7 @@ SERVED = {
     ("GET", "/api/v1/events"),
     ("GET", "/api/v1/fleet"),
     ("GET", "/api/v1/fleet/idle"),
+    ("GET", "/api/v1/control-planes"),
     ("GET", "/api/v1/whoami"),
     ("GET", "/api/v1/jobs"),
     ("POST", "/api/v1/jobs"),
@@ -35,15 +36,38 @@ SERVED = {
     ("GET", "/api/v1/jobs/{job_id:str}/shells/{shell_id:str}"),
     ("POST", "/api/v1/jobs/{job_id:str}/shells/{shell_id:str}"),
     ("GET", "/api/v1/nodes"),
+    ("POST", "/api/v1/nodes/join"),
+    ("POST", "/api/v1/nodes/leave"),
     ("POST", "/api/v1/nodes"),
     ("POST", "/api/v1/nodes/{node_id:str}/cordon"),
     ("POST", "/api/v1/nodes/{node_id:str}/uncordon"),
     ("POST", "/api/v1/nodes/{node_id:str}/fail"),
     ("POST", "/api/v1/nodes/{node_id:str}/test"),
     ("POST", "/api/v1/nodes/{node_id:str}/accept"),
+    ("GET", "/api/v1/services"),
+    ("POST", "/api/v1/services"),
+    ("GET", "/api/v1/services/{name:str}"),
+    ("DELETE", "/api/v1/services/{name:str}"),
+    ("POST", "/api/v1/services/{name:str}/scale"),
+    ("POST", "/api/v1/services/{name:str}/canary"),
+    ("POST", "/api/v1/services/{name:str}/promote"),
+    ("POST", "/api/v1/services/{name:str}/rollback"),
+    ("GET", "/api/v1/routing"),
     ("GET", "/api/v1/tokens"),
     ("POST", "/api/v1/tokens"),
     ("DELETE", "/api/v1/tokens/{token_id:str}"),
+    ("GET", "/api/v1/models"),
+    ("GET", "/api/v1/objects"),
+    ("GET", "/api/v1/objects/keys"),
+    ("POST", "/api/v1/objects/keys"),
+    ("DELETE", "/api/v1/objects/keys/{key_id:str}"),
+    ("POST", "/api/v1/objects/quotas/{team:str}"),
+    ("GET", "/api/v1/models/{model:str}"),
+    ("POST", "/api/v1/models/{model:str}/versions"),
+    ("GET", "/api/v1/models/{model:str}/versions/{version:str}"),
+    ("DELETE", "/api/v1/models/{model:str}/versions/{version:str}"),
+    ("POST", "/api/v1/models/{model:str}/aliases"),
+    ("POST", "/api/v1/models/{model:str}/stages"),
     ("GET", "/api/v1/schema"),
     ("GET", "/api/v1/schema/openapi.json"),
     ("GET", "/api/v1/schema/{path:str}"),
@@ -52,7 +76,8 @@ SERVED = {
 
 
 def asked(client: Client, method: str, path: str, secret: str | None) -> int:
-    for name in ("job_id", "node_id", "token_id", "path"):
+    names = ("job_id", "node_id", "token_id", "name", "model", "version", "path")
+    for name in names:
         path = path.replace(f"{{{name}:str}}", "nobody")
     headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
     query = {"follow": "false"} if path == STREAMS else {}

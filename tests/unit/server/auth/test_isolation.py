@@ -20,6 +20,7 @@ from tenfold.model.events import (
     JobBusy,
     JobCancelled,
     JobCancelRequested,
+    JobChanged,
     JobEnded,
     JobHeld,
     JobIdled,
@@ -29,15 +30,32 @@ from tenfold.model.events import (
     JobStarted,
     JobStopped,
     JobSubmitted,
+    ModelAliasMoved,
+    ModelRegistered,
+    ModelStaged,
+    ModelVersionRemoved,
     NodeCordoned,
     NodeJoined,
+    NodeLeft,
     NodeLost,
     NodeReturned,
+    ReplicaDrainStarted,
+    ReplicaReady,
+    ReplicaUnready,
+    RolloutAdvanced,
+    ServiceDeployed,
+    ServiceLimitsSet,
+    ServicePromoted,
+    ServiceRemoved,
+    ServiceRolledBack,
+    ServiceScaled,
 )
 from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.job.job import Slot
 from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.reason import JobRef, Reason
+from tenfold.model.registry import Artefact, ModelVersion
+from tenfold.model.service.spec import ServiceSpec
 from tenfold.model.units import Millis
 from tenfold.server.auth.redaction import EventRow, visible_events
 from tenfold.server.auth.tokens import Role, Token
@@ -75,6 +93,10 @@ def about(job_id: JobId, other: Reason) -> list[Event]:
         JobBusy(T, job_id),
         JobHeld(T, job_id, other),
         JobReleased(T, job_id),
+        JobChanged(T, job(1, 8, team="red") if job_id == RED else job(2, 8, team="blue")),
+        ReplicaReady(T, job_id, "a-service", "http://127.0.0.1:1"),
+        ReplicaUnready(T, job_id, "a-service", other),
+        ReplicaDrainStarted(T, job_id, "a-service", other),
         ActionOrdered(T, StartJob(job_id, SLOTS)),
         ActionOrdered(T, stop),
         ActionOrdered(T, ResizeJob(job_id, SLOTS, other)),
@@ -95,9 +117,45 @@ OF_NODES: list[Event] = [
     NodeLost(T, NodeId("n0"), cause=f"`{BLUE}` was the last on it"),
     NodeReturned(T, NodeId("n0")),
     NodeCordoned(T, NodeId("n0"), cause=FOR_BLUE),
+    NodeLeft(T, NodeId("n0"), "olga"),
 ]
 JOINED = [NodeJoined(T, node) for node in nodes(1)]
-ALL: list[Event] = [*JOINED, *SUBMITTED, *about(RED, FOR_BLUE), *about(BLUE, FOR_RED), *OF_NODES]
+SERVED = ServiceDeployed(
+    *(T, "chat", TeamId("blue"), "r1"),
+    ServiceSpec(name="chat", command=(COMMAND,), env={"PASSWORD": SECRET}),
+    job(2, 8, team="blue"),
+    RunSpec(name="chat", command=(COMMAND,), env=(("PASSWORD", SECRET),)),
+)
+OF_SERVICES: list[Event] = [
+    SERVED,
+    ServiceLimitsSet(T, "chat", TeamId("blue"), 1, 2),
+    ServiceScaled(T, "chat", TeamId("blue"), 2, FOR_RED),
+    RolloutAdvanced(T, "chat", TeamId("blue"), "r2", 10.0),
+    ServicePromoted(T, "chat", TeamId("blue"), "r2"),
+    ServiceRolledBack(T, "chat", TeamId("blue"), "r2", "r1", FOR_RED),
+    ServiceRemoved(T, "chat", TeamId("blue")),
+]
+"""All of them are of the other team, which its viewers may not even know to exist."""
+OF_JOBS: list[Event] = [*about(RED, FOR_BLUE), *about(BLUE, FOR_RED)]
+
+
+def of_models(team: str) -> list[Event]:
+    """One event of every kind that is about a model."""
+    own, model = TeamId(team), f"of-{team}"
+    artefact = Artefact(location=f"/{team}", kind="file", digest="0" * 64)
+    version = ModelVersion(team=own, model=model, number=1, artefact=artefact)
+    return [
+        ModelRegistered(T, version),
+        ModelAliasMoved(T, own, model, "prod", 1, 0, "ann"),
+        ModelStaged(T, own, model, 1, "staging", "development", "ann"),
+        ModelVersionRemoved(T, own, model, 1, "ann"),
+    ]
+
+
+ALL: list[Event] = [
+    *(*JOINED, *SUBMITTED, *OF_JOBS, *OF_NODES, *OF_SERVICES),
+    *(*of_models("red"), *of_models("blue")),
+]
 
 
 def lines_of(events: list[Event]) -> list[EventRow]:
@@ -126,7 +184,7 @@ def test_every_kind_of_event_is_looked_at():
 @pytest.mark.parametrize("role", [Role.viewer, Role.member])
 def test_a_team_is_shown_nothing_of_another(store: Store, role: Role):
     shown = visible_events(token(role, "red"), lines_of(ALL), store)
-    own = [*JOINED, SUBMITTED[0], *about(RED, FOR_BLUE), *OF_NODES]
+    own = [*JOINED, SUBMITTED[0], *about(RED, FOR_BLUE), *OF_NODES, *of_models("red")]
     assert [line.kind for line in shown] == [type(event).__name__ for event in own]
     for line in shown:
         assert BLUE not in line.body, line

@@ -52,3 +52,17 @@ def test_a_trimmer_stops_when_it_is_asked_to(caplog: pytest.LogCaptureFixture):
     task.start()
     task.stop()
     assert caplog.text == ""
+
+
+COLLECTOR = """
+import gc
+from tenfold.server.background.heap_trimming import GC_OBJECTS, spare_the_collector
+before = gc.get_threshold()
+spare_the_collector()
+assert gc.get_freeze_count() > 1_000
+assert gc.get_threshold() == (GC_OBJECTS, *before[1:])
+"""
+
+
+def test_what_exists_at_the_start_is_never_searched_for_garbage():
+    subprocess.run([sys.executable, "-c", COLLECTOR], check=True)

@@ -65,3 +65,29 @@ def test_spans_are_made_when_the_environment_asks(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(InputError) as refused:
         traces_from_environment()
     assert refused.value.code == "otel-not-installed"
+
+
+def test_a_gateways_spans_join_the_trace_of_the_request(spans: InMemorySpanExporter):
+    requests = traces_to(spans, "tenfold-gateway").requests()
+    assert requests is not None
+    trace = "0af7651916cd43dd8448eb211c80319c"
+    span = requests.begin("POST /v1/chat/completions", f"00-{trace}-b7ad6b7169203331-01")
+    attempt = span.child("attempt")
+    assert attempt.header().startswith(f"00-{trace}-")
+    assert attempt.header() != span.header()
+    attempt.end(failed=True)
+    span.note("tenfold.service", "chat")
+    span.end()
+    broken = requests.begin("GET /", "00-no trace")
+    assert trace not in broken.header()
+    broken.end()
+    requests.close()
+    inner, outer, alone = spans.get_finished_spans()
+    assert inner.parent is not None
+    assert outer.context is not None
+    assert inner.parent.span_id == outer.context.span_id
+    assert outer.parent is not None
+    assert f"{outer.parent.span_id:016x}" == "b7ad6b7169203331"
+    assert outer.attributes == {"tenfold.service": "chat"}
+    assert alone.parent is None
+    assert outer.resource.attributes["service.name"] == "tenfold-gateway"

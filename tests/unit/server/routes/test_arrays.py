@@ -29,7 +29,7 @@ def test_an_array_is_shown_in_a_summary(member: Client, processes: FakeProcesses
     assert (told["state"], told["team"], told["attempts"]) == ("running", "red", [])
     assert told["array"]["count"] == 4
     assert told["array"]["states"] == {"pending": 2, "running": 2}
-    assert told["reason"] == {"code": "array", "sentence": "4 members: 2 pending, 2 running"}
+    assert told["reason"] == {"code": "array", "sentence": "4 tasks: 2 pending, 2 running"}
     assert "array" not in member.get(f"{JOBS}/{base}[0]").json()
     processes.end(f"{base}[0]", exit_code=3)
     job_when(member, f"{base}[0]", "failed")
@@ -87,7 +87,7 @@ def test_coming_after_another_teams_job_is_refused_as_if_it_were_not_there(
         assert refused.json()["field"] == "jobs[1].after[0]"
         told.append({**refused.json(), "detail": "", "errors": []})
         said = refused.json()["detail"].replace(name, "NAME")
-        assert said.startswith("the submission is invalid: `after` names job `NAME`, which does")
+        assert said.startswith("the submission is invalid: `after`: there is no job with id `NAME`")
     assert all(one == told[0] for one in told)
     allowed = client.post(JOBS, json={**FOUR, "after": [theirs]}, headers=blue)
     assert allowed.status_code == 201
@@ -116,6 +116,66 @@ def test_coming_after_a_job_that_did_not_succeed_is_refused(member: Client):
     assert (refused.status_code, refused.json()["code"]) == (422, "dependency-failed")
     assert refused.json()["field"] == "after[0]"
     assert "was cancelled" in refused.json()["detail"]
+
+
+def test_a_rerun_of_a_failed_member_repairs_the_array_for_later_jobs(
+    member: Client, processes: FakeProcesses
+):
+    sent = {**FOUR, "array": "3,7", "name": "sweep"}
+    base = member.post(JOBS, json=sent).json()["id"]
+    for index, code in ((3, 1), (7, 0)):
+        job_when(member, f"{base}[{index}]", "running")
+        processes.end(f"{base}[{index}]", exit_code=code)
+    job_when(member, f"{base}[3]", "failed")
+    job_when(member, f"{base}[7]", "succeeded")
+    later = {"command": ["true"], "after": [base]}
+    refused = member.post(JOBS, json=later)
+    assert refused.status_code == 422
+    assert f"tenfold job rerun '{base}[3]'" in refused.json()["errors"][0]["hint"]
+    again = member.post(f"{JOBS}/{base}[3]/rerun").json()["id"]
+    told = member.get(f"{JOBS}/{again}").json()["requested"]
+    assert told["rerun_of"] == f"{base}[3]"
+    made = member.post(JOBS, json=later)
+    assert made.status_code == 201
+    assert made.json()["notes"] == [
+        f"`{base}[3]` did not succeed and was rerun: its rerun `{again}` counts"
+    ]
+    after = member.get(f"{JOBS}/{made.json()['id']}").json()["requested"]["after"]
+    assert after == [again, f"{base}[7]"]
+
+
+def test_a_rerun_names_the_dependencies_that_it_leaves_out(member: Client):
+    first, second = (member.post(JOBS, json=FOUR).json()["id"] for _ in range(2))
+    sent = {"command": ["true"], "after": [first], "after_any": [second]}
+    late = member.post(JOBS, json=sent).json()["id"]
+    notes = member.post(f"{JOBS}/{late}/rerun").json()["notes"]
+    assert notes == [f"without its dependencies on `{first}` (afterok) and `{second}` (afterany)"]
+    alone = member.post(JOBS, json={"command": ["true"], "after": [first]}).json()["id"]
+    again = member.post(f"{JOBS}/{alone}/rerun").json()
+    assert again["notes"] == [f"without its dependency on `{first}` (afterok)"]
+    assert "notes" not in member.post(f"{JOBS}/{again['id']}/rerun").json()
+
+
+def test_a_number_alone_names_a_job_and_that_of_a_first_member_its_array(member: Client):
+    one = member.post(JOBS, json=FOUR).json()["id"]
+    base = member.post(JOBS, json={**FOUR, "array": "5-6%1"}).json()
+    assert (base["indexes"], base["members"]) == ("5-6", [f"{base['id']}[{n}]" for n in (5, 6)])
+    number = one.rpartition("-")[2]
+    assert member.get(f"{JOBS}/{number}").json()["id"] == one
+    assert member.get(f"{JOBS}/{base['id'].rpartition('-')[2]}").json()["id"] == base["id"]
+    assert member.get(f"{JOBS}/99999").status_code == 404
+    made = member.post(JOBS, json={"command": ["true"], "after_any": [number]})
+    told = member.get(f"{JOBS}/{made.json()['id']}").json()["requested"]
+    assert told["after_any"] == [one]
+
+
+def test_a_singleton_waits_for_earlier_jobs_of_its_name(member: Client, processes: FakeProcesses):
+    first = member.post(JOBS, json={**FOUR, "name": "only"}).json()["id"]
+    second = member.post(JOBS, json={**FOUR, "name": "only", "singleton": True}).json()["id"]
+    job_when(member, first, "running")
+    assert job_when(member, second, "pending")["reason"]["code"] == "dependencies"
+    processes.end(first, exit_code=1)
+    job_when(member, second, "running")
 
 
 def test_jobs_are_listed_from_a_moment_on(member: Client):

@@ -71,7 +71,7 @@ def test_a_job_that_waits_says_what_for(member: Client):
     assert told["eta"] is None
     forecast = member.get(f"{API}/jobs/job-3", params={"eta": "1"}).json()["eta"]
     assert forecast["p90_at"] is None or forecast["p50_at"] <= forecast["p90_at"]
-    assert forecast["basis"].endswith("uncalibrated")
+    assert "uncalibrated" in forecast["basis"]
     why = member.get(f"{API}/jobs/job-3/why", params={"eta": "1"}).json()
     assert why["eta"]["basis"] == forecast["basis"]
     assert "history" not in why

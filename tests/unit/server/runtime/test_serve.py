@@ -143,3 +143,14 @@ def test_a_port_that_is_taken_is_told_so(tmp_path: Path):
         with pytest.raises(InputError) as refused:
             listen(Settings(state_dir=tmp_path, port=port))
     assert refused.value.code == "cannot-listen"
+
+
+def test_only_a_journal_in_a_database_server_is_shared(tmp_path: Path):
+    with pytest.raises(Refused) as refused:
+        check(Settings(state_dir=tmp_path, name="b"))
+    assert refused.value.code == "journal-not-shared"
+    url = "postgresql://127.0.0.1/none"
+    check(Settings(state_dir=tmp_path, name="b", journal=url))
+    for wrong in ({"name": "B c"}, {"lease_ms": 999}, {"lease_ms": 60_001}):
+        with pytest.raises(InputError):
+            check(Settings(state_dir=tmp_path, journal=url, **wrong))

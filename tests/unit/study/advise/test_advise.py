@@ -170,3 +170,34 @@ def test_the_command_prints_the_advice(tmp_path: Path, capsys):
     assert out.startswith("recommended: vertical + fabric + horizontal\n")
     assert "blast radius" in out
     assert "assumed network cost: " in out
+
+
+def test_whether_users_wait_decides_how_many_replicas_are_needed(rack):
+    def advised(real_time: bool) -> Advice:
+        question = AdviseQuestion(
+            kind="inference", model="Llama 3.1 8B", qps=60, real_time=real_time, ttft_s=0.2,
+            tpot_s=0.01,
+        )  # fmt: skip
+        return advise(question, rack)
+
+    waiting, queued = advised(real_time=True), advised(real_time=False)
+    assert fired(waiting) == ["concurrency-over-replica"]
+    assert [one.sentence for one in waiting.steps] != [one.sentence for one in queued.steps]
+
+
+def test_a_link_between_sites_is_judged_by_what_the_model_sends_in_a_step(tmp_path):
+    path = tmp_path / "fleet.toml"
+    sites = "".join(
+        f'[[site]]\nname = "{name}"\n[[pool]]\nname = "{name}"\nshape = "DGX-H100"\n'
+        f'site = "{name}"\nnodes = 4\n'
+        for name in ("a", "b")
+    )
+    path.write_text(sites + '[[link]]\nbetween = ["a", "b"]\ngbps = 400\nlatency_ms = 10\n')
+    fleet = open_fleet(path)
+
+    def bandwidth(model: str) -> str | None:
+        return answers_to(AdviseQuestion(kind="training", model=model), fleet).bandwidth
+
+    assert bandwidth("Llama 3.1 70B") != "thin"
+    # Ten times as many parameters as it computes with.
+    assert bandwidth("Qwen3 30B-A3B") == "thin"

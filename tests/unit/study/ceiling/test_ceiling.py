@@ -9,10 +9,12 @@ import pytest
 from tenfold.cli.fleet.ceiling import ceiling_command
 from tenfold.compose.fleet import OpenFleet, open_fleet
 from tenfold.decide.layout.search import search
+from tenfold.decide.layout.serve import ServeAnswer
 from tenfold.model.errors import InputError
 from tenfold.study.ceiling.ceiling import CeilingAnswer, CeilingQuestion, ceiling
 from tenfold.study.ceiling.design import design_of, grown
 from tenfold.study.ceiling.layers import LayerCeiling, ranked, worst
+from tenfold.study.plan.serve import ServeQuestion, plan_serving
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 LAYERS = {
@@ -263,9 +265,33 @@ def test_the_command_prints_a_table_and_json(capsys: pytest.CaptureFixture[str])
     file = EXAMPLES / "oversubscribed" / "fleet.toml"
     ceiling_command(file)
     printed = capsys.readouterr().out
-    assert "over its limit today: Leaf uplinks, OK up to 64 of 256 GPUs" in printed
+    assert "over its limit today: Leaf uplinks (64 of 256 GPUs)" in printed
     assert "planned size of 8,000 GPUs" in printed
     ceiling_command(file, feed_mb_per_s_per_gpu=5, as_json=True)
     answer = json.loads(capsys.readouterr().out)
     assert answer["binding"] == "leaf-uplinks"
     assert isclose(answer["layers"][0]["headroom"], 0.25)
+
+
+def test_the_first_limit_is_no_comparison_with_a_faster_design():
+    answer = ceiling(open_fleet(EXAMPLES / "research-256" / "fleet.toml"))
+    assert answer.layers[0].layer == "efficiency"
+    assert answer.binding == "site-power"
+    assert answer.gpus == layer(answer, "site-power").gpus
+
+
+def test_plan_serve_finds_a_node_for_the_largest_model_that_one_serves():
+    path = EXAMPLES / "research-256" / "fleet.toml"
+    served = ceiling(open_fleet(path)).capacity_summary.model_served_by_node_largest
+    question = ServeQuestion(
+        model=served or "",
+        fleet=path,
+        qps=0.01,
+        input_tokens=1024,
+        output_tokens=1024,
+        ttft_s=1.0,
+        tpot_s=0.1,
+    )
+    planned = plan_serving(question).answer
+    assert isinstance(planned, ServeAnswer)
+    assert min(plan.gpus_per_replica for plan in planned.plans) <= 8

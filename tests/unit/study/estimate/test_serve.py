@@ -120,7 +120,29 @@ def test_a_load_above_what_a_replica_sustains_is_noted():
     light = answer(mode="online", qps=0.5)
     heavy = answer(mode="online", qps=5000.0)
     assert light.notes == ()
-    assert "overloaded: the load is above what the replica can sustain" in heavy.notes
+    assert light.under_load is not None
+    assert not light.under_load.overloaded
+    assert heavy.under_load is not None
+    assert heavy.under_load.overloaded
+    assert heavy.ttft_s is heavy.under_load.in_system is heavy.under_load.ttft_s_p50 is None
+    (note,) = heavy.notes
+    assert note.startswith("overloaded: 5000 requests/s offered, capacity ")
+    assert "TTFT by" in note
+
+
+def test_clients_that_find_no_slot_are_counted():
+    crowd = answer(mode="online", batch=1_000_000)
+    assert "of 1,000,000 clients wait for one of" in crowd.notes[0]
+    assert answer(mode="online", batch=4).notes == ()
+
+
+def test_only_an_online_row_is_under_load():
+    assert answer(mode="first-token").under_load is None
+
+
+def test_a_flood_says_how_many_requests_it_has():
+    assert answer(mode="online").notes == ("all requests are sent at once: 500 requests",)
+    assert "9,000 requests" in answer(mode="online", requests=9_000).notes[0]
 
 
 def test_an_endless_wait_is_null_and_every_answer_is_json():
@@ -195,3 +217,11 @@ def published(cells: dict[str, str], mode: str) -> ServeRow:
         mode=mode,
         batch=whole("batch"),
     )
+
+
+def test_tensor_parallelism_across_nodes_pays_for_the_network_and_says_so():
+    inside, across = answer(tp=8, batch=16), answer(tp=16, batch=16)
+    rack = answer(tp=16, batch=16, accelerator="GB200")
+    assert across.output_tokens_per_s < inside.output_tokens_per_s
+    assert any("tensor parallelism over 2 nodes" in note for note in across.notes)
+    assert not any("nodes" in note for note in (*inside.notes, *rack.notes))

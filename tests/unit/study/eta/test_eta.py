@@ -234,7 +234,8 @@ def test_without_finished_jobs_only_time_limits_say_when_a_job_starts():
     assert isinstance(known, Eta)
     assert (known.p50_ms, known.p90_ms) == (3 * HOUR, 3 * HOUR)
     assert known.basis == (
-        "5 simulations with the time limits of jobs (no job has finished yet); uncalibrated"
+        "5 simulations of the queue with the time limits of jobs (no job has finished yet);"
+        " uncalibrated: forecast error not yet measured"
     )
     assert isinstance(unknown, NoForecast)
     assert "no job has finished yet" in unknown.reason

@@ -179,7 +179,7 @@ def test_the_command_shows_ways_teams_and_borrowing(
         *SHARING_MODES,
         "busy",
         "Entitlement received",
-        "Borrowing instead of partitions",
+        "Effect of borrowing",
         "1 job",
     ):
         assert part in out

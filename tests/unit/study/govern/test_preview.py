@@ -101,7 +101,7 @@ def test_the_command_shows_teams_the_whole_and_a_verdict(run, files: SimFiles):
     for part in (
         "long",
         "short",
-        "fairness across teams (Jain)",
+        "fairness of slowdown (Jain)",
         "GPUs allocated",
         "Mean wait drops for",
     ):

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 import growth_builders as made
-from tenfold.cli.grow.bill import order_day
+from tenfold.cli.grow.bill import order_day, stages
 from tenfold.cli.grow.json import Required, document
-from tenfold.cli.grow.render import show_grow
+from tenfold.cli.grow.render import show_grow, then
 from tenfold.compose.fleet import OpenFleet
 from tenfold.model.errors import InputError
 from tenfold.model.growth.growth import (
@@ -23,6 +23,7 @@ from tenfold.model.growth.growth import (
     Operations,
     Pace,
 )
+from tenfold.model.ids import TierId
 from tenfold.model.job.job import Job
 from tenfold.model.job.traffic import Traffic, WorkProfile
 from tenfold.model.units import SECOND, Bytes, Millis
@@ -218,6 +219,43 @@ def test_data_fills_a_tier_and_shelves_relieve_it_at_the_price_of_the_tier():
     assert answer.rows[0].relief is not None
     assert answer.rows[0].relief.sentence == "add 12 storage shelves to fast"
     assert answer.rows[0].usd == pytest.approx(12 * 1_000 * 10)
+
+
+def test_a_cloud_store_grows_by_capacity_because_it_has_no_shelves():
+    lake = replace(made.tier(), id=TierId("lake"), tier_class="cloud-object")
+    grow = GrowSpec(datasets=(Dataset(name="logs", tier="lake", tb=1_600),))
+    answer = analyse(made.given(made.fleet(tiers=(lake,)), grow), GrowQuestion(axis="data"))
+    assert answer.rows[0].relief is not None
+    said = answer.rows[0].relief.sentence
+    assert said == "raise the capacity of lake to 16,000 TB (up from 4,000)"
+
+
+def test_the_first_line_names_everything_that_is_over_today():
+    grow = GrowSpec(facility=Facility(floor_racks=6))
+    answer = analyse(made.given(made.fleet(power_kw=200.0), grow), GrowQuestion(axis="nodes"))
+    assert answer.sentence == (
+        "over its limit today: Site power, site hall (OK only up to 0.50x today's load); "
+        "also over today: Floor space for racks"
+    )
+
+
+def test_a_list_of_fixes_that_is_full_names_what_breaks_next(monkeypatch: pytest.MonkeyPatch):
+    inputs = made.given(made.fleet(), GrowSpec(facility=Facility(floor_racks=12)))
+    question = GrowQuestion(axis="nodes", to=(10.0,))
+    whole = analyse(inputs, question)
+    assert len(whole.rows) > 1
+    assert whole.next_label == ""
+    monkeypatch.setattr("tenfold.study.grow.analyse.ROWS_MOST", 1)
+    cut = analyse(inputs, question)
+    assert cut.rows == whole.rows[:1]
+    assert cut.next_label == whole.rows[1].label
+    assert cut.ok_up_to == pytest.approx(whole.rows[1].k)
+    [stage] = stages(cut)
+    assert (stage.blocked_by, stage.next_label) == ("", cut.next_label)
+    assert (
+        f"; next: {cut.next_label} (`--apply 1` writes a fleet file with these fixes applied)"
+        in then(cut)
+    )
 
 
 @pytest.mark.parametrize(("factor", "met"), [(2.4, True), (2.5, True), (2.6, False)])

@@ -169,7 +169,7 @@ def test_reads_and_saves_grow_with_the_nodes_along_all_axes():
 
 def test_the_reference_page_says_what_grows():
     page = growth_layers(LAYERS)
-    reads = "GPUs that read, until all are in use; what each of them reads stays"
+    reads = "GPUs that read, until all are in use; the read rate of each GPU stays the same"
     assert f"| Storage reads | {reads} | yes | - | - | - | yes | yes | yes |" in page
-    assert "| GPU time | GPU time of the jobs | yes | yes | - | - | yes | alike | alike |" in page
+    assert "| GPU time | GPU time of the jobs | yes | yes | - | - | yes | both | both |" in page
     assert "| Site power | power of the nodes" in page

@@ -12,10 +12,11 @@ from scipy.stats import kendalltau
 from tenfold.compose.fleet import open_fleet
 from tenfold.model.errors import TenfoldError
 from tenfold.model.facts.failure_law import FailureLaw
+from tenfold.model.growth.growth import GrowSpec, GrowthLimits
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job, shape_of
 from tenfold.model.policy.policy import Policy
-from tenfold.model.units import HOUR, MINUTE, Millis
+from tenfold.model.units import HOUR, MINUTE, SECOND, Millis
 from tenfold.study.grow.calibrate import calibrate, order_tau
 from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.runs.run import GrowTask, simulate_task
@@ -64,6 +65,17 @@ def test_another_policy_is_found_out(inputs: GrowInputs):
     assert found.wait_error is not None
     assert found.wait_error > 0.15
     assert "wait time off by" in found.sentence
+
+
+@pytest.mark.parametrize(("limit_s", "alike"), [(14_400.0, True), (600.0, False)])
+def test_starts_a_scheduling_period_late_are_alike_if_that_is_little_of_the_limit(
+    inputs: GrowInputs, limit_s: float, alike: bool
+):
+    # Five jobs of a node on four: every fifth waits ten minutes, two minutes on average.
+    jobs = [job(n, 8, at_s=n // 5 * 3_600, runs_s=600) for n in range(100)]
+    given_jobs = replace(inputs, jobs=jobs, grow=GrowSpec(limits=GrowthLimits(wait_s_p90=limit_s)))
+    late = {one: Millis(at + 40 * SECOND) for one, at in real_starts(given_jobs).items()}
+    assert calibrate(replace(given_jobs, starts_ms=late)).calibrated is alike
 
 
 def test_starts_in_another_order_are_found_out(inputs: GrowInputs):

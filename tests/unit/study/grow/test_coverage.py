@@ -13,7 +13,7 @@ from tenfold.model.policy.policy import Policy
 from tenfold.model.units import DAY, HOUR, Millis
 from tenfold.study.grow.analyse import analyse
 from tenfold.study.grow.coverage import covered, gaps_of
-from tenfold.study.grow.history import span_s
+from tenfold.study.grow.history import arrival_span_ms, span_s
 from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.layers.compute.load import Compute
 from tenfold.study.grow.question import GrowQuestion
@@ -101,3 +101,19 @@ def test_missing_weeks_do_not_make_a_fleet_look_idle():
     assert len(factors) == 2
     assert factors[1] == pytest.approx(factors[0], rel=0.1)
     assert any("gaps in the history" in said for said in answers[1].assumptions)
+
+
+def test_arrivals_stand_for_time_up_to_the_next_one():
+    hourly = [hour * HOUR for hour in range(240)]
+    assert arrival_span_ms(hourly) == 240 * HOUR
+    office = [day * DAY + hour * HOUR for day in range(10) for hour in range(9, 18)]
+    assert arrival_span_ms(office) == 10 * DAY, "the last night counts"
+    weeks = [at + week * 7 * DAY for week in range(4) for at in office if at < 5 * DAY]
+    assert arrival_span_ms(weeks) == 28 * DAY, "the last weekend counts"
+    assert arrival_span_ms(hourly[:24]) == 23 * HOUR, "one day shows no rhythm"
+    assert arrival_span_ms([5]) == 0
+
+
+def test_a_gap_of_days_is_said_in_days():
+    found = covered(GrowInputs(fleet=made.fleet(), jobs=without(stream(40, evenly), 9, 14)))
+    assert any("no records for 5 days from day" in note for note in found.notes)

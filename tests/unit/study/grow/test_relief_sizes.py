@@ -304,7 +304,7 @@ def test_a_link_between_sites_is_made_wider():
     )
     relief, then = reliefs(inputs, "nodes", "site-links")["link"]
     assert then.spec.links[0].bandwidth > link.bandwidth
-    assert relief.sentence.endswith("(up from 2.0 GB/s)")
+    assert relief.sentence.endswith("(up from 16 Gbit/s)")
 
 
 @pytest.mark.parametrize(

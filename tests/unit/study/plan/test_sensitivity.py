@@ -68,7 +68,7 @@ def test_a_tight_deadline_makes_data_and_latency_ask_for_gpus(demand, driver):
 
 def test_concurrent_runs_that_share_the_fleet_trigger_first(demand):
     request, target, _ = demand
-    alone = train_sensitivity(limited(request, tokens=1e12, deadline_s=24 * DAY_S), target)
+    alone = train_sensitivity(limited(request, tokens=1e12, deadline_s=22 * DAY_S), target)
     assert alone.base.gpus == 64
     assert alone.trigger == "concurrency"
     assert row(alone, "concurrency").at_double == "nothing-fits"
@@ -104,6 +104,7 @@ def test_a_service_names_load_objective_and_budget(demand):
         ttft_s=2.0,
         tpot_s=0.012,
         precisions=("bf16",),
+        spare_replicas=0,
     )
     service = ServeRequest(service=wanted, shape=request.shape)
     answer = serve_sensitivity(service, targets, usd_per_hour_max=1e6)

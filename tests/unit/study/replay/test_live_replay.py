@@ -165,7 +165,7 @@ def test_where_old_events_are_gone_the_replay_begins_from_a_snapshot(path: Path)
     second = exported(path, path.parent)
     live(path, "edf", [(10, [came(10, 1)])])
     bundle, notes = open_record(str(path))
-    assert "starting from a snapshot" in notes[0]
+    assert "starts from a snapshot" in notes[0]
     assert first.name in notes[0]
     found = verify(bundle)
     assert (found.same, found.events) == (True, 5)
@@ -245,7 +245,7 @@ def test_a_job_that_was_there_before_the_record_has_a_story(path: Path):
     exported(path, path.parent)
     live(path, "fifo", [(1_000, [ended(1_000, 2)])])
     story = explain_job(told(path), "job-3")
-    assert render(story.stages[0].why).endswith("before the record begins")
+    assert render(story.stages[0].why).endswith("before the recording begins")
     assert [stage.code for stage in story.stages] == ["submitted", "start-ordered", "started"]
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import growth_builders as made
+from tenfold.model.errors import InputError
 from tenfold.model.facts.failure_law import FailureLaw
 from tenfold.model.fault import FaultTrace, TraceFault
 from tenfold.model.growth.growth import GrowSpec, GrowthLimits, Operations
@@ -136,7 +137,7 @@ def test_too_few_spares_are_over_today_and_the_relief_says_how_many():
     assert first.relief is not None
     assert first.relief.sentence == "add 6 spare nodes (8 in total, needed today)"
     assert first.symptom == (
-        "0.2 nodes down on average, 8 or fewer 99% of the time: 8 spares needed, 2 available"
+        "0.2 nodes down on average, at most 8 for 99% of the time; 8 spares needed, 2 available"
     )
     assert (first.k_after or 9.0) >= 1
 
@@ -199,3 +200,10 @@ def test_seeds_are_added_until_p99_is_known():
     assert (few.seeds, enough.seeds >= 16) == (2, True)
     assert enough.spares_p99_low <= enough.spares.p99 <= enough.spares_p99_high
     assert abs(enough.spares.p99 - spares_needed(BURSTS, 64, SHARE)) <= 1
+
+
+def test_more_gpus_than_the_fleet_has_cannot_be_kept():
+    nodes = list(nodes_of(made.fleet().spec))
+    gpus = sum(node.gpus for node in nodes)
+    with pytest.raises(InputError, match=f"the fleet has {gpus:,} GPUs"):
+        size_spares("fleet", nodes, BURSTS, SparesRequest(seeds=2, keep_gpus=gpus + 1))

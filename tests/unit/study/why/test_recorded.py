@@ -110,7 +110,7 @@ def test_a_dry_run_says_where_a_job_would_start_or_why_not(
     small = job_file(run.parent, 'job_id = "s"\nteam = "vision"\ngpus = 2\ngpu_type = "H100"\n')
     text = said(capsys, "submit", small, *at)
     in_line = '"name":"fifo"' in run.read_text()
-    assert ("would stay pending" if in_line else "`s` would start now on `h100-") in text
+    assert ("would be pending" if in_line else "`s` would start now on `h100-") in text
     large = job_file(run.parent, 'job_id = "l"\nteam = "vision"\ngpus = 64\ngpus_per_node = 8\n')
     assert "`l` could never start" in said(capsys, "submit", large, *at, status=1)
 

@@ -86,7 +86,7 @@ def test_jobs_that_may_not_be_preempted_and_time_limits_are_named():
     held(fleet, 1, 40, terms=terms)
     found = Explainer(fleet, rules(), NOW).why(asked(fleet), "none")
     fixed = "`preemptible = false` protects 2 running jobs (16 GPUs) from preemption"
-    limits = "enough running jobs reach their time limits in 2h 20m at the latest"
+    limits = "running jobs free enough GPUs within 2h 20m, when they reach their time limits"
     assert said(found) == {
         "not-preemptible": (fixed, None),
         "time-limits": (limits, 200 * MINUTE),
@@ -128,7 +128,7 @@ def test_a_job_above_its_quota_preempts_no_other():
     found = said(Explainer(fleet, rules(teams=teams), NOW).why(job, "none"))
     assert found == {
         "above-quota": (
-            "team `red` is above its quota with this job, so the job preempts no others",
+            "team `red` is above its quota with this job, so the job cannot preempt others",
             None,
         )
     }

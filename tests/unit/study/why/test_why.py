@@ -93,7 +93,7 @@ def test_too_few_free_gpus_are_counted_and_their_holders_named():
     found = answer(fleet, asked("wide", 8))
     assert found.reason.code == "too-few-free"
     assert render(found.reason) == (
-        "needs 8 GPUs on 1 node; 3 GPUs free, enough room on 0 of 2 nodes"
+        "needs 8 GPUs on 1 node; 3 GPUs free, none of 2 eligible nodes has enough"
     )
     assert [(one.team, one.gpus_milli) for one in found.holders.teams] == [
         ("red", 8_000),
@@ -120,8 +120,7 @@ def test_the_best_rack_is_named_where_all_must_stand_in_one():
     found = answer(fleet, asked("gang", 24, per_node=8, where=together("rack")))
     assert found.reason.code == "wrong-domain"
     assert render(found.reason) == (
-        "needs 24 GPUs on 3 nodes in one rack; the best one, `rack-1`, has enough room on 2 of "
-        "3 nodes"
+        "needs 24 GPUs on 3 nodes in one rack; in the best one, `rack-1`, 2 of 3 nodes have enough"
     )
     assert found.cheapest is not None
     assert found.cheapest.change == RequestChange(how="preferred")
@@ -201,7 +200,7 @@ def test_a_job_that_comes_after_another_waits_for_it():
     fleet = held(nodes(2), (asked("first", 8), "n0", 8))
     found = answer(fleet, asked("then", 8, terms=Terms(after=(JobId("first"),))))
     assert found.reason.code == "dependency"
-    assert render(found.reason) == "waiting for job `first` to complete"
+    assert render(found.reason) == "waiting for job `first` to end"
     assert found.cheapest is not None
     assert found.cheapest.change == RequestChange(after=())
 

@@ -77,10 +77,13 @@ def grow_files(draw: DrawFn) -> str:
         "[monitoring]\nseries_per_node = 2_000\ninterval_s = 10\nsamples_per_s_most = 3_000",
         "[operations]\ncrew = 1\nrepairs_per_person_day = 1\nnodes_per_person_most = 12",
         "[limits]\nkw_most = 250\nheadroom_least = 0.1",
+        f"[limits]\nusd_per_month_most = {draw(st.integers(200_000, 900_000))}",
         "[pace]\ntoday = 2026-01-31\ndoubles_in_months = 7.5",
         '[[lead_time]]\nthing = "nodes"\nweeks_p50 = 8\nweeks_p90 = 20.5',
     ]
-    chosen = draw(st.lists(st.sampled_from(tables), min_size=1, unique_by=lambda one: one[:11]))
+    chosen = draw(
+        st.lists(st.sampled_from(tables), min_size=1, unique_by=lambda one: one.split("\n")[0])
+    )
     return "\n".join(chosen) + "\n"
 
 
@@ -173,3 +176,22 @@ def test_fixes_can_be_applied_to_a_fleet_that_was_grown_before(tmp_path: Path):
     out = tmp_path / "after-1-fleet.toml"
     check_predictions(GrowFiles(fleet=out, grow=grow_path(out)), question)
     assert [row.layer for row in once.answer.rows] == [row.layer for row in found.answer.rows[1:]]
+
+
+def test_what_fixes_cost_still_counts_against_the_budget_when_the_files_are_read_back(
+    tmp_path: Path,
+):
+    """More power and floor space have no key that costs anything, but are paid every month."""
+    fleet = (
+        'name = "f"\n[[site]]\nname = "main"\npower_kw = 100\n'
+        '[[pool]]\nname = "p"\naccelerator = "H100"\nnodes = 8\n'
+        'price = { kind = "owned", capex_usd_per_node = 280_000 }\n'
+    )
+    grow = "[limits]\nusd_per_month_most = 120_000\n[facility]\nfloor_racks = 9\n"
+    question = GrowQuestion(axis="nodes", to=(2.0, 4.0))
+    given_files = files(tmp_path, fleet, grow)
+    check_predictions(given_files, question)
+    analysis = analyse_growth(grow_inputs(given_files), question)
+    assert analysis.states[1].purchases
+    again = read_back(analysis, given_files, 1, question)
+    assert sum(again.states[0].purchases) == pytest.approx(sum(analysis.states[1].purchases))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+import pytest
 from msgspec.structs import replace
 
 import growth_builders as made
@@ -10,9 +11,10 @@ from tenfold.model.ids import TeamId
 from tenfold.model.policy.governance import ANY, GovernanceRules, TeamRules
 from tenfold.model.policy.policy import Policy
 from tenfold.physics.growth.breaking import STATED
+from tenfold.study.grow import constraint_set
 from tenfold.study.grow.analyse import analyse
 from tenfold.study.grow.answer import GrowAnswer
-from tenfold.study.grow.fixes.choose import NO_FIX
+from tenfold.study.grow.fixes.choose import NO_FIX, SPENT
 from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.layer import ComputedLayer, Constraint
 from tenfold.study.grow.layers.jobs.team_limits import raised_team_limits
@@ -101,6 +103,15 @@ def test_no_known_fix_is_said_only_where_none_is_known():
     assert [row.sentence for row in answer(Hopper("a", 2.0)).rows] == [NO_FIX]
     found = answer(Hopper("a", 2.0, [scaled("weak", 5.0, a=1.001)]))
     assert [row.sentence for row in found.rows] == ["no fix is enough; tried: do weak"]
+
+
+def test_a_purchase_that_was_not_tried_is_named_before_a_switch_of_scheduler(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(constraint_set, "JOBS_SIMULATED_MAX", -1)
+    switch = scaled("policy", 0.0, scheduler=True, a=1.2)
+    found = answer(Hopper("a", 2.0, [switch, scaled("buy", 50.0, a=2.0)]))
+    assert found.rows[0].sentence == f"{SPENT}; next candidate, untested: do buy"
 
 
 def test_a_fix_with_a_price_of_nothing_is_taken_before_one_that_is_enough():

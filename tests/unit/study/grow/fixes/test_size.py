@@ -2,6 +2,7 @@
 
 from functools import cache
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -9,6 +10,7 @@ from msgspec.structs import replace
 import growth_builders as made
 from tenfold.model.growth.growth import GrowSpec, GrowthLimits
 from tenfold.model.policy.policy import Policy
+from tenfold.study.grow import constraint_set
 from tenfold.study.grow.constraint_set import ConstraintSet
 from tenfold.study.grow.fixes.size import UNITS_TIMES_MOST, fewest_units
 from tenfold.study.grow.inputs import GrowInputs
@@ -119,3 +121,14 @@ def test_gangs_of_four_nodes_are_completed_first():
     assert relief.apply(state).spec.nodes == 8
     assert relief.resize is not None
     assert relief.resize(2).apply(state).spec.nodes == 12
+
+
+def test_seeds_leave_half_of_the_simulation_budget_to_size_fixes(monkeypatch: pytest.MonkeyPatch):
+    inputs = waiting(4, 30, 60, 10)
+    question = GrowQuestion(axis="jobs", to=(TARGET,), seeds=5, count_assumed=True)
+    assert not ConstraintSet(inputs, question).notes
+    # 150 jobs a run: half of the budget is 18 runs, of which three seeds take 6 + 3 x 4.
+    monkeypatch.setattr(constraint_set, "JOBS_SIMULATED_MAX", 2 * 18 * 150)
+    assert ConstraintSet(inputs, question).notes == [
+        "simulated with 3 of 5 seeds to save time for fixes"
+    ]

@@ -36,7 +36,7 @@ def test_a_pool_breaks_where_requests_need_all_its_gpus():
     assert k is not None
     assert constraint.utilisation(k) == pytest.approx(1.0)
     assert constraint.symptom(k) == (
-        "chat: 100% of the 256 GPUs in pool train needed for 99% of requests on time"
+        "chat: 100% of the 256 GPUs in pool train needed to serve 99% of requests on time"
     )
 
 

@@ -81,7 +81,7 @@ def test_a_link_breaks_where_jobs_read_more_from_afar_than_it_carries():
     constraint = constraints("jobs", have)[LINK]
     assert breaking_factor(constraint.utilisation, 64) == pytest.approx(10e9 / reads)
     assert constraint.grade == "published"
-    assert constraint.symptom(2.0) == ("link hall - vault: 6.4 GB/s of 10.0 GB/s")
+    assert constraint.symptom(2.0) == ("link hall - vault: 51.2 Gbit/s of 80 Gbit/s")
 
 
 def test_a_link_carries_reads_and_saves_at_once():
@@ -207,3 +207,10 @@ def test_links_that_nobody_is_known_to_use_are_unknown_only_where_use_would_grow
     assert [constraint.needs != "" for constraint in constraints("jobs", have).values()] == [True]
     assert constraints("traffic", have) == {}
     assert constraints("jobs", given(made.fleet().spec, READS)) == {}
+
+
+def test_a_link_is_upgraded_by_whole_gbits():
+    constraint = constraints("jobs", given(two_sites(), READS))[LINK]
+    # Reads of 25.6 Gbit/s today: 89.6 at 3.5x, of 80.
+    [relief] = constraint.reliefs(3.5)
+    assert relief.sentence == "upgrade the link hall - vault to 90 Gbit/s (up from 80 Gbit/s)"

@@ -91,7 +91,7 @@ def test_repairs_break_where_the_crew_cannot_do_them_all():
     grow = GrowSpec(operations=Operations(crew=2.0, repairs_per_person_day=0.8, spares=4))
     crew = made.evaluated(state(grow, failures=FAILING), "nodes", *UPKEEP)[1]
     held(crew, 5.0)
-    assert crew.symptom(5.0) == "repairs per day: 1.6 of 1.6 (2 technicians)"
+    assert crew.symptom(5.0) == "repairs needed per day: 1.6; 2 technicians can do 1.6"
 
 
 def test_faults_that_a_restart_mends_take_no_hands():

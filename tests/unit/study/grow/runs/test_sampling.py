@@ -12,12 +12,14 @@ from tenfold.model.job.job import Job
 from tenfold.model.job.terms import Terms
 from tenfold.model.policy.policy import Policy
 from tenfold.model.units import DAY, HOUR
-from tenfold.physics.growth.breaking import Break, widened
+from tenfold.physics.growth.breaking import Break, breaking_factor, widened
 from tenfold.sim.measure.window import Window, work_of
 from tenfold.study.grow.constraint_set import simulated_constraints
 from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.layer import break_of
 from tenfold.study.grow.layers.jobs.queue import Queue
+from tenfold.study.grow.runs.curve import RunCurve
+from tenfold.study.grow.runs.layer import of_longer
 from tenfold.study.grow.runs.resample import Blocks, deviations_80, load_spread
 from tenfold.study.grow.runs.runs import Runs
 from tenfold.study.grow.state import state_of
@@ -73,6 +75,49 @@ def test_weekends_are_drawn_from_weekends():
     for one in Blocks(jobs).history(5):
         days[one.submitted_ms // DAY] += 1
     assert days == [24 if day % 7 < 5 else 2 for day in range(21)]
+
+
+def test_a_longer_history_is_drawn_from_the_same_days_of_the_week():
+    jobs = [
+        job(n, 8, at_s=(day * 24 + hour) * 3_600, runs_s=60)
+        for day in range(15)
+        for n, hour in enumerate(range(24) if day % 7 < 5 else (0, 20), start=100 * day)
+    ]
+    drawn = Blocks(jobs).history(5, times=4)
+    days = [0] * 60
+    for one in drawn:
+        days[one.submitted_ms // DAY] += 1
+    assert days == [24 if day % 7 < 5 else 2 for day in range(60)]
+    assert len({one.id for one in drawn}) == len(drawn)
+
+
+def test_a_longer_history_moves_the_break_and_not_today():
+    curve = RunCurve(places=(0, 16), utilisations=(0.5, 1.5), spread=0.0)
+    utilisation, in_runs = of_longer(curve, k=2**0.5, bias=1.05)
+    assert utilisation(1.0) == 0.5
+    assert breaking_factor(utilisation, 5.0) == pytest.approx(2**0.5 / 1.05, rel=1e-3)
+    assert in_runs(1.8) == pytest.approx(1.8 * 1.05)
+    # A history within its limit today is never moved over it.
+    near, _ = of_longer(curve, k=1.02, bias=1.25)
+    assert near(1.0) == 0.5
+    today, _ = of_longer(curve, k=0.9, bias=1.25)
+    assert today(0.9) == curve.utilisation(0.9)
+
+
+def test_the_bias_of_a_short_history_is_found_once():
+    state, runs = state_of(inputs(by_chance())), Runs("jobs")
+    [queue] = simulated_constraints(
+        state, runs, most=5, calibration=made.EXACT, layers=(Queue(),), seeds=(0, 1)
+    )
+    [bias] = runs.length_biases.values()
+    assert 0.8 <= bias <= 1.5
+    assert bias != 1.0
+    many = runs.made
+    again = simulated_constraints(
+        state, runs, most=5, calibration=made.EXACT, layers=(Queue(),), seeds=(0, 1)
+    )
+    assert break_of(again[0], 5) == break_of(queue, 5)
+    assert runs.made - many <= 2, "only the grid points that a higher factor needs"
 
 
 def test_long_histories_are_drawn_by_week_and_parts_of_them_by_day():

@@ -21,6 +21,7 @@ from tenfold.study.grow.inputs import GrowInputs
 from tenfold.study.grow.layer import Constraint, break_of, relax
 from tenfold.study.grow.runs.curve import around_limit, pooled, run_curve
 from tenfold.study.grow.runs.runs import Runs
+from tenfold.study.grow.runs.sampling import LONGER
 from tenfold.study.grow.state import State, state_of
 from tenfold.testing.builders import job
 
@@ -53,7 +54,8 @@ def constraint_of(
 @pytest.mark.parametrize("load", [0.3, 0.6])
 def test_a_queue_of_even_jobs_breaks_where_the_closed_form_says(inputs: GrowInputs, load: float):
     state = state_of(replace(inputs, jobs=even(inputs, load, 8)))
-    span_s, limit_s = DAYS * 86_400, state.grow.limits.wait_s_p90
+    # The same demand for longer: in four days an overload has not yet made jobs wait that long.
+    span_s, limit_s = LONGER * DAYS * 86_400, state.grow.limits.wait_s_p90
     wanted = 1 / load / (1 - limit_s / (0.9 * span_s))
     constraint = constraint_of(state, Runs("jobs"), "queue", seeds=(0, 1, 2))
     broken = break_of(constraint, 8)
