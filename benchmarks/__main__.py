@@ -12,6 +12,7 @@ from benchmarks import (
     failures,
     fairness,
     fleet_size,
+    forecast,
     govern,
     governance,
     oracle,
@@ -19,11 +20,17 @@ from benchmarks import (
     published_runs,
     sim_scale,
     sim_speed,
+    slurm_attach,
+    slurm_executor,
     slurm_side,
+    spot,
     startup,
     workload_fit,
 )
+from benchmarks.autoscale import bench as autoscale_bench
+from benchmarks.capacity import bench as capacity_bench
 from benchmarks.control import bench as control_bench
+from benchmarks.gateway import bench as gateway_bench
 from benchmarks.grow import examples as grow_examples
 from benchmarks.grow import kueue as grow_kueue
 from benchmarks.grow import measured as grow_measured
@@ -31,7 +38,10 @@ from benchmarks.grow import planted as grow_planted
 from benchmarks.grow import published as grow_published
 from benchmarks.grow import sampled as grow_sampled
 from benchmarks.grow.independent import bench as grow_independent
+from benchmarks.objects import bench as objects_bench
+from benchmarks.planner import fabrics as planner_fabrics
 from benchmarks.planner import fresh as planner_fresh
+from benchmarks.planner import latency as planner_latency
 from benchmarks.planner import serving as planner_serving
 from benchmarks.planner import training as planner_training
 from benchmarks.verdict import Thresholds, Verdict
@@ -45,14 +55,18 @@ BENCHMARKS: dict[str, Callable[[dict[str, float]], list[Verdict]]] = {
     "sim-speed": sim_speed.run,
     "sim-scale": sim_scale.run,
     "slurm": slurm_side.run,
+    "slurm-attach": slurm_attach.run,
+    "slurm-executor": slurm_executor.run,
     "govern": govern.run,
     "governance": governance.run,
     "oracle": oracle.run,
     "eta": eta.run,
     "workloads": workload_fit.run,
     "planner-serving": planner_serving.run,
+    "planner-latency": planner_latency.run,
     "planner-training": planner_training.run,
     "planner-fresh": planner_fresh.run,
+    "planner-fabrics": planner_fabrics.run,
     "grow-measured": grow_measured.run,
     "grow-kueue": grow_kueue.run,
     "grow-planted": grow_planted.run,
@@ -61,8 +75,14 @@ BENCHMARKS: dict[str, Callable[[dict[str, float]], list[Verdict]]] = {
     "grow-published": grow_published.run,
     "grow-sampled": grow_sampled.run,
     "checkpoint": checkpoint_crashes.run,
+    "objects": objects_bench.run,
     "control": control_bench.run,
     "fairness": fairness.run,
+    "spot": spot.run,
+    "forecast": forecast.run,
+    "capacity": capacity_bench.run,
+    "gateway": gateway_bench.run,
+    "autoscale": autoscale_bench.run,
 }
 
 

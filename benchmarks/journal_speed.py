@@ -23,8 +23,9 @@ from tenfold.fleet.fleet import Fleet
 from tenfold.journal import read, read_tables
 from tenfold.journal.append import JournalWriter, open_journal
 from tenfold.journal.integrity.rebuild import rebuild_read_tables
+from tenfold.journal.leadership.lease import take_lease
 from tenfold.journal.snapshots import restore, save_snapshot
-from tenfold.journal.store import Store, open_store, take_lease
+from tenfold.journal.store import Store, open_store
 from tenfold.model.actions import StartJob
 from tenfold.model.events import (
     KIND_OF,

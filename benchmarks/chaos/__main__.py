@@ -1,6 +1,6 @@
 """Everything that must survive being killed, part by part, with a verdict each.
 
-    ./dev chaos                                          all of it, about an hour and a half
+    ./dev chaos                                          all of it, about 110 minutes
     ./dev chaos kills --jobs 200 --kills 10 --seed 7     one part of it, and less
 
 kills        real jobs through `tenfold up`, which is killed again and again
@@ -8,6 +8,8 @@ recovery     two processes that train, killed again and again
 worlds       the control plane over stores, executors and clocks that fail
 journal      the journal after a crash at each of its writes
 checkpoints  checkpoints after a cut of the power or a kill in the middle of saving
+leaders      two control planes on one PostgreSQL: the leader is killed, paused, and cut off
+objects      an object store: kill -9 of any process under load; then tiers change under load
 storm        an hour of jobs, kills, a hostile team, a full disk, database restarts and clock jumps
 """
 
@@ -19,7 +21,9 @@ from pathlib import Path
 from time import perf_counter
 
 from benchmarks import checkpoint_crashes, journal_faults, live_soak
-from benchmarks.chaos import kills, recovery, storm
+from benchmarks.chaos import kills, leaders, recovery, storm
+from benchmarks.chaos.objects import changes
+from benchmarks.chaos.objects import kills as object_kills
 from benchmarks.verdict import Verdict
 
 NONE = 0.0
@@ -78,6 +82,32 @@ def part_checkpoints(asked: argparse.Namespace) -> list[Verdict]:
     ]
 
 
+def part_objects(asked: argparse.Namespace) -> list[Verdict]:
+    print(f"seed {asked.seed}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="tenfold-chaos-") as folder:
+        ask = object_kills.Ask(kills=asked.object_kills, seed=asked.seed)
+        found = object_kills.Soak(Path(folder), ask).run()
+    for line in object_kills.lines(found):
+        print(line)
+    with tempfile.TemporaryDirectory(prefix="tenfold-chaos-") as folder:
+        changed = changes.Changes(Path(folder), changes.Ask(seed=asked.seed)).run()
+    for line in changes.lines(changed):
+        print(line)
+    return [
+        Verdict("objects: kills", sum(found.kills.values()), at_least=asked.object_kills),
+        Verdict("objects: acknowledged, but lost or wrong", len(found.wrong), NONE),
+        Verdict("objects: answers that no kill explains", len(found.refused), NONE),
+        Verdict("objects: commands or processes with problems", len(found.problems), NONE),
+        Verdict("objects: blobs with too few shards", len(found.lost_shards), NONE),
+        Verdict("objects: lost with the catalogue", len(found.rebuilt_wrong), NONE),
+        Verdict("objects: requests failed while tiers change", len(changed.failures), NONE),
+        *(
+            Verdict(f"objects: {one.name}, bytes over the fewest", one.over_fewest, 1.5)
+            for one in changed.changes
+        ),
+    ]
+
+
 def part_storm(asked: argparse.Namespace) -> list[Verdict]:
     with tempfile.TemporaryDirectory(prefix="tenfold-chaos-") as folder:
         found = storm.run(Path(folder), storm.Ask(minutes=asked.minutes, seed=asked.seed))
@@ -86,12 +116,27 @@ def part_storm(asked: argparse.Namespace) -> list[Verdict]:
     return storm.verdicts(found)
 
 
+def part_leaders(asked: argparse.Namespace) -> list[Verdict]:
+    lacks = leaders.missing()
+    if lacks:
+        print(f"not run: {lacks}")
+        return []
+    ask = leaders.Ask(kills=asked.leader_kills, pauses=asked.pauses, seed=asked.seed)
+    with tempfile.TemporaryDirectory(prefix="tenfold-chaos-") as folder:
+        found = leaders.measure(Path(folder), ask)
+    for line in leaders.lines(found):
+        print(line)
+    return leaders.verdicts(found, ask)
+
+
 PARTS: dict[str, Callable[[argparse.Namespace], list[Verdict]]] = {
     "kills": part_kills,
     "recovery": part_recovery,
     "worlds": part_worlds,
     "journal": part_journal,
     "checkpoints": part_checkpoints,
+    "leaders": part_leaders,
+    "objects": part_objects,
     "storm": part_storm,
 }
 
@@ -108,6 +153,9 @@ def main(words: list[str]) -> int:
     parser.add_argument("--worlds", type=int, default=live_soak.SEEDS)
     parser.add_argument("--rounds", type=int, default=3, help="crashes at each write")
     parser.add_argument("--points", type=int, default=checkpoint_crashes.POINTS)
+    parser.add_argument("--leader-kills", type=int, default=leaders.KILLS)
+    parser.add_argument("--pauses", type=int, default=leaders.PAUSES, help="of the leader")
+    parser.add_argument("--object-kills", type=int, default=object_kills.KILLS)
     parser.add_argument("--minutes", type=float, default=storm.MINUTES, help="of the storm")
     asked = parser.parse_args(words)
     unknown = [name for name in asked.parts if name not in PARTS]

@@ -367,9 +367,11 @@ class Storm:
             return "cancelled unasked"
         # A start that failed, as on a full disk, has no exit code.
         if row.state == "failed" and codes not in ([], [None]):
+            if row.id in hurt:
+                return ""
             if row.name == "fail":
                 return "" if codes == [3] else f"exits with 3, and the journal says {codes[0]}"
-            return "" if row.id in hurt else f"failed with {codes[0]}, untouched"
+            return f"failed with {codes[0]}, untouched"
         return ""
 
 

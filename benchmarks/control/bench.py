@@ -22,7 +22,7 @@ import psutil
 from benchmarks.chaos.plane import Plane
 from benchmarks.control import peers
 from benchmarks.control.cpu import CpuMeter, metered
-from benchmarks.control.peers import Measured
+from benchmarks.control.peers import Measured, pause_s
 from benchmarks.journal_speed import lives
 from benchmarks.verdict import Verdict
 from tenfold.client.client import Client
@@ -57,8 +57,8 @@ class Runs:
         before_ms, own_s, began_s = self._meter.ms(), process_time(), perf_counter()
         self._done += JOBS
         self.client.submit(**self._job, array=JOBS)
-        while self.client.fleet().jobs.get("succeeded", 0) < self._done:
-            sleep(LOOK_S)
+        while left := self._done - self.client.fleet().jobs.get("succeeded", 0):
+            sleep(pause_s(perf_counter() - began_s, JOBS - left, JOBS))
         seconds, own_ms = perf_counter() - began_s, (process_time() - own_s) * 1_000
         return Measured(JOBS / seconds, (self._meter.ms() - before_ms + own_ms) / JOBS)
 

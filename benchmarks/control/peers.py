@@ -18,7 +18,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter, sleep
@@ -33,7 +33,6 @@ from tests.engines.slurm import SlurmNode, running_slurm
 
 PEERS = ("hyperqueue", "ray", "slurm")
 TIMEOUT_S = 600.0
-LOOK_S = 0.05
 SLURM_CONF = (
     "SchedulerType=sched/backfill",
     "SchedulerParameters=sched_min_interval=0,batch_sched_delay=0,sched_interval=1,"
@@ -113,8 +112,17 @@ Run = Callable[[], None]
 """Runs all jobs once, and returns when the last has ended."""
 
 
+def pause_s(passed_s: float, done: int, jobs: int) -> float:
+    """Return when to look again: once half of what is left should be done.
+
+    Looking costs CPU time, and so every system is looked at as seldom.
+    """
+    left_s = passed_s / max(done, 1) * (jobs - done)
+    return min(max(left_s / 2, 0.02), 1.0)
+
+
 @contextmanager
-def slurm(jobs: int, slots: int) -> Iterator[tuple[str, Run]]:
+def slurm(jobs: int, slots: int) -> Generator[tuple[str, Run], None, None]:
     """A real Slurm of one node."""
     node = SlurmNode(name="n1", cpus=slots, memory_mib=64_000)
     with (
@@ -128,9 +136,10 @@ def slurm(jobs: int, slots: int) -> Iterator[tuple[str, Run]]:
                 *("sbatch", "--parsable", f"--array=0-{jobs - 1}", "--ntasks=1", "--mem=1"),
                 *("--output=/dev/null", "--error=/dev/null", "--wrap=true"),
             )
-            while cluster.ask("squeue", "--noheader", "--array", "--format=%i").strip():
-                assert perf_counter() - began_s < TIMEOUT_S, "it never ends"
-                sleep(LOOK_S)
+            while left := cluster.ask("squeue", "--noheader", "--array", "--format=%i").split():
+                passed_s = perf_counter() - began_s
+                assert passed_s < TIMEOUT_S, "it never ends"
+                sleep(pause_s(passed_s, jobs - len(left), jobs))
 
         yield cluster.ask("sinfo", "--version").strip(), run
 
@@ -154,8 +163,7 @@ def run(client):
         job.program(["true"], stdout=None, stderr=None)
     began, submitted = time.perf_counter(), client.submit(job)
     while True:
-        # Its own wait looks once a second, too seldom to measure with. Looking costs it some CPU
-        # time, so this looks when half of what is left should be done.
+        # Its own wait looks once a second, too seldom to measure with. This is `pause_s`.
         try:
             return client.connection.wait_for_jobs((submitted.id,), look)
         except NotYet as error:
@@ -174,7 +182,7 @@ with LocalCluster(folder) as cluster:
 
 
 @contextmanager
-def hyperqueue(jobs: int, slots: int) -> Iterator[tuple[str, Run]]:
+def hyperqueue(jobs: int, slots: int) -> Generator[tuple[str, Run], None, None]:
     """HyperQueue's own local cluster."""
     if importlib.util.find_spec("hyperqueue") is None:
         pytest.skip("no hyperqueue here: `./dev bench control` installs it")
@@ -201,7 +209,7 @@ for line in sys.stdin:
 
 
 @contextmanager
-def ray(jobs: int, slots: int) -> Iterator[tuple[str, Run]]:
+def ray(jobs: int, slots: int) -> Generator[tuple[str, Run], None, None]:
     """Tasks of a real Ray that run the command."""
     with running_ray() as cluster:
         words = [*cluster.within, sys.executable, "-c", RAY, str(jobs), str(slots), ADDRESS]
@@ -210,7 +218,7 @@ def ray(jobs: int, slots: int) -> Iterator[tuple[str, Run]]:
 
 
 @contextmanager
-def _driver(words: list[str], environment: dict[str, str]) -> Iterator[Run]:
+def _driver(words: list[str], environment: dict[str, str]) -> Generator[Run, None, None]:
     """Start a script that runs all jobs for every line that it reads, and says when it has."""
     pipe = subprocess.PIPE
     with subprocess.Popen(words, env=environment, stdin=pipe, stdout=pipe, text=True) as driver:

@@ -141,6 +141,9 @@ def replica() -> Replica:
         output_tokens=SERVICE.output_tokens,
         ttft_s=SERVICE.ttft_s,
         tpot_s=SERVICE.tpot_s,
+        attainment=0.5,
+        spare_replicas=0,
+        headroom=0.0,
     )
     request = ServeRequest(service=service, shape=model_shape(SERVICE.model, facts))
     answer = plan_serve(request, [target], keep=PLANS_KEPT)

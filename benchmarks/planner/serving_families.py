@@ -43,6 +43,12 @@ FLOORS = ("layer_floor_s", "expert_floor_s", "step_floor_s", "hop_s", "bulk_hop_
 FACTORS = np.exp(np.linspace(np.log(0.3), np.log(1.5), 33))
 FEW_VERSIONS = {"vllm": "0.18", "sglang": "0.5"}
 FEW_SIGMA = 0.2
+POLL_STEPS = {"sglang": 30.0}
+"""From the scripts behind the published closed loops (`--scheduler-recv-interval`)."""
+POLL_NOTE = (
+    "poll_steps: the InferenceMAX scripts behind its published closed loops start it with "
+    "--scheduler-recv-interval 30 on Blackwell; its default is 1"
+)
 SIGMA_STEP = 0.05
 
 
@@ -175,10 +181,12 @@ def _few(family: str, factor: float, rows: int) -> list[EngineProfile]:
         scope="family",
         residual=FEW_SIGMA,
         gateway_s=0.01,
+        poll_steps=POLL_STEPS.get(family, 0.0),
         source="aiconfigurator silicon_refs",
         date=DATE,
         evidence="published",
-        assumed=("residual", "gateway_s"),
+        assumed=("residual", "gateway_s", *(["poll_steps"] if family in POLL_STEPS else [])),
+        note=POLL_NOTE if family in POLL_STEPS else "",
     )
     version = msgspec.structs.replace(
         head,
@@ -189,6 +197,8 @@ def _few(family: str, factor: float, rows: int) -> list[EngineProfile]:
         rows=rows,
         change=dict.fromkeys(FLOORS, round(factor, 4)),
         gateway_s=0.005,
+        poll_steps=0.0,
         assumed=("residual",),
+        note="",
     )
     return [head, version]

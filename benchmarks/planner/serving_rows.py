@@ -6,6 +6,7 @@ The tables live beside the repository, in `../shared`, and not in it: where they
 
 import csv
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,7 @@ MODES = {"off": FITTED[0], "sta": FITTED[1], "fir": FITTED[2], "onl": "online", 
 # One table leaves the version out; its neighbours are of this one.
 DEFAULT_VERSION = "1.1"
 NAN = float("nan")
+RUNS_PER_CLIENT = 10.0
 DATE = "2026-11-15"
 """Of the day on which the tables were gathered."""
 TABLES = EngineProfile(
@@ -91,6 +93,9 @@ class Published:
     tokens_per_s: float
     ttft_s: float
     tpot_s: float
+    requests: float = NAN
+    """Length of the run, where its table or the scripts behind it say so."""
+    load_stated: bool = True
 
 
 def tables_of(rows: Sequence[Published]) -> "Rows":
@@ -148,7 +153,17 @@ def _row(cells: dict[str, str], mode: str, shape: ModelShape, part: Accelerator)
         tokens_per_s=number("out_tok_s_total"),
         ttft_s=number("ttft_ms") / 1e3,
         tpot_s=number("tpot_ms") / 1e3,
+        requests=_requests(cells["mode"], number("concurrency")),
+        load_stated=bool(cells["qps"] or cells["concurrency"]),
     )
+
+
+def _requests(mode: str, clients: float) -> float:
+    """Tables of streams say how long a run is; the scripts behind the closed loops (InferenceMAX)
+    send ten requests for each client.
+    """
+    stated = re.search(r"(\d+) requests", mode)
+    return float(stated[1]) if stated else RUNS_PER_CLIENT * clients
 
 
 def _named(rows: Sequence[Published], catalogue: Catalogue) -> list[Published]:
@@ -228,6 +243,7 @@ def served(rows: Sequence[Published], catalog: Catalog, engine: str | None = "")
         qps=np.where(np.isinf(qps), np.nan, qps),
         mode=np.array(["online" if row.mode == "agg" else row.mode for row in rows]),
         precision=tuple(row.precision for row in rows),
+        requests=column("requests"),
     )
     profiles = [
         resolve(catalog, f"{row.engine} {row.version}" if engine == "" else engine, row.part.name)

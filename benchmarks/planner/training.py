@@ -1,5 +1,6 @@
 """The planner's training side: accuracy, memory, scaling, ranking, speed, and peers, as tables."""
 
+from benchmarks.planner.training_distance import coverage
 from benchmarks.planner.training_evaluate import (
     h200,
     leave_source_out,
@@ -32,6 +33,6 @@ def run(thresholds: dict[str, float]) -> list[Verdict]:
     print_sources(sources)
     verdicts += source_verdicts(sources, thresholds)
     print_halves(judge)
-    for table in (h200, scaling, ranking, peers):
+    for table in (coverage, h200, scaling, ranking, peers):
         verdicts += table(judge, thresholds)
     return verdicts

@@ -38,6 +38,9 @@ OWN_STACK = "pytorch-masters"
 """The stack of `benchmarks/h200_steps.py`."""
 # vTrain's cluster has half of the usual network; its notes say so.
 NARROW_NETWORK, NARROW_NIC_GBPS = "800 Gb/s per node", 100.0
+# Its tables have no column for the precision, but the notes below them say that weights and
+# activations are quantized, in blocks of two sizes (docs/performance-summary-archive.md, 25.09).
+FP8_RELEASE = "Megatron-Bridge 25.09"
 # A row says everything that decides its time when these are given.
 TELLING = ("gbs", "mbs", "tp", "pp", "dp", "shard", "recompute", "precision")
 FULL_SHARE = 0.9
@@ -186,6 +189,9 @@ def _published(catalogue: Catalogue, left_out: Counter[str]) -> list[Observed]:
 def published_row(raw: dict[str, str]) -> TrainRow:
     """Return a line of the published table as a row of the contract."""
     batch, micro = _whole(raw["gbs"]), _whole(raw["mbs"])
+    precision = _precision(raw["precision"])
+    if raw["framework"] == FP8_RELEASE:
+        precision = "fp8"
     if raw["source"].startswith("MaxText") and batch:
         # Its batch is stated per device and is never accumulated: one micro-batch holds it all.
         ranks = _whole(raw["dp"]) or int(raw["n_gpus"]) // (_whole(raw["tp"]) or 1)
@@ -203,7 +209,7 @@ def published_row(raw: dict[str, str]) -> TrainRow:
         shard=_shard(raw["shard"]),
         recompute=_recompute(raw["recompute"]),
         sequence_parallel=raw["seq_par"] == "1" if raw["seq_par"] else None,
-        precision=_precision(raw["precision"]),
+        precision=precision,
         stack=raw["framework"],
         nic_gbps_per_gpu=NARROW_NIC_GBPS if NARROW_NETWORK in raw["notes"] else None,
     )

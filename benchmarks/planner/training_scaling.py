@@ -25,6 +25,8 @@ class Loss:
     gpus_to: float
     observed: float
     predicted: float
+    network_gbps: float = 0.0
+    """Of each GPU, in each direction."""
 
 
 def scaling_losses(judge: Judge) -> list[Loss]:
@@ -49,7 +51,8 @@ def scaling_losses(judge: Judge) -> list[Loss]:
         for top in np.flatnonzero(gpus == gpus.max()):
             truth, told = (1 - rate[:, top] / rate[:, base]).tolist()
             label = f"{own.runs.stack[0]:16} {own.runs.part[0]:13} {own.model[0]}"
-            found.append(Loss(label, float(gpus[base]), float(gpus[top]), truth, told))
+            gbps = float(np.asarray(own.runs.plans.nic_bytes_s)[top]) * 8 / 1e9
+            found.append(Loss(label, float(gpus[base]), float(gpus[top]), truth, told, gbps))
     return found
 
 

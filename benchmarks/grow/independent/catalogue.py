@@ -2,7 +2,18 @@
 
 from collections.abc import Callable
 
-from benchmarks.grow.independent.fleets import bills, facility, histories, servers, spares, storage
+from benchmarks.grow.independent.fleets import (
+    bills,
+    corners,
+    facility,
+    histories,
+    ladders,
+    requests,
+    rhythms,
+    servers,
+    spares,
+    storage,
+)
 from benchmarks.grow.independent.made import Made
 
 KINDS: dict[str, tuple[Callable[[int], Made], int]] = {
@@ -53,4 +64,8 @@ KINDS: dict[str, tuple[Callable[[int], Made], int]] = {
     "dates": (bills.dates_and_sums, 2),
     "lead-time": (bills.unknown_things_have_no_lead_time, 1),
     "fresh": (histories.fresh_history, 24),
+    **requests.KINDS,
+    **rhythms.KINDS,
+    **ladders.KINDS,
+    **corners.KINDS,
 }

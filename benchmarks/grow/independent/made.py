@@ -288,10 +288,10 @@ def _plus(relief: Relief) -> str:
 
 def added(sentence: str, unit: str) -> int | None:
     """Return how many of `unit` a sentence adds; `raise X to 9 (up from 4)` adds 5."""
-    added = re.search(rf"add [^;\d]*?([\d,]+) [^;\d]*?{unit}", sentence)
+    added = re.search(rf"(?:add|hire) [^;\d]*?([\d,]+) [^;\d]*?{unit}", sentence)
     if added:
         return int(added[1].replace(",", ""))
-    raised = re.search(rf"to ([\d,.]+) ?[^;(]*{unit}[^;(]*\(up from ([\d,.]+)\)", sentence)
+    raised = re.search(rf"to ([\d,.]+) ?[^;(]*{unit}[^;(]*\(up from ([\d,.]+)[^)]*\)", sentence)
     if raised:
         new, old = (float(raised[group].replace(",", "")) for group in (1, 2))
         return round(new - old)

@@ -31,6 +31,8 @@ class Attained(NamedTuple):
 
     share: float
     first: str = ""
+    void: str = ""
+    """Why a share that is too low says nothing about the rig."""
 
 
 class Stage(Protocol):
@@ -61,6 +63,7 @@ class Tried(NamedTuple):
     load: float
     shares: list[float]
     first: str
+    void: str = ""
 
     @property
     def share(self) -> float:
@@ -160,17 +163,18 @@ def _try(settings: Settings, stage: Stage, load: float) -> Tried:
     """Put on a load until two repeats agree, or once where the first leaves no doubt."""
     least = settings["share_least"]
     shares: list[float] = []
-    first = ""
+    first = void = ""
     while len(shares) < REPEATS:
         attained = stage.attain(load)
         shares.append(attained.share)
         first = attained.first or first
+        void = attained.void or void
         broken = sum(share < least for share in shares)
         if abs(attained.share - least) > SURE and len(shares) == 1:
             break
         if max(broken, len(shares) - broken) == 2:
             break
-    return Tried(load, shares, first)
+    return Tried(load, shares, first, void)
 
 
 def _broke(settings: Settings, tried: Mapping[float, Tried]) -> tuple[float | None, str, str]:
@@ -186,4 +190,4 @@ def _broke(settings: Settings, tried: Mapping[float, Tried]) -> tuple[float | No
     low = loads[loads.index(high) - 1]
     above, below = tried[low].share, tried[high].share
     part = (above - least) / (above - below) if above > below else 1.0
-    return (low + (high - low) * part) / quarter, tried[high].first, ""
+    return (low + (high - low) * part) / quarter, tried[high].first, tried[high].void

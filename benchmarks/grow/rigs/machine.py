@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 GROUPS = Path("/sys/fs/cgroup")
 PERIOD_US = 100_000
+SHARES = 65_536
+"""Against 1,024 of any other process."""
 STOP_TIMEOUT_S = 20.0
 PROGRAMS = Path(__file__).parent / "programs"
 _numbers = itertools.count()
@@ -125,6 +127,8 @@ class Group:
         (folder / "cpu.cfs_period_us").write_text(str(PERIOD_US))
         quota = round(cores * PERIOD_US) if cores else -1
         (folder / "cpu.cfs_quota_us").write_text(str(quota))
+        # What else runs here must not keep the group from its limit.
+        (folder / "cpu.shares").write_text(str(SHARES))
 
     def set_read_bytes_per_s(self, device: str, bytes_per_s: int) -> None:
         path = self._paths["blkio"] / "blkio.throttle.read_bps_device"

@@ -34,7 +34,7 @@ from benchmarks.grow.independent.made import (
     toml,
 )
 
-DATA = Path(os.environ.get("TENFOLD_SHARED_DATA", Path(__file__).parents[4] / "shared" / "data"))
+DATA = Path(os.environ.get("TENFOLD_SHARED_DATA", Path(__file__).parents[5] / "shared" / "data"))
 INFINITEHBD = DATA / "failures" / "infinitehbd_raw.json"
 SHARE = 0.01
 DAY_S = 86_400.0
