@@ -15,6 +15,7 @@ from tenfold.model.fleet.facility import (
 from tenfold.model.fleet.hardware import Accelerator, LinkClass, NodeShape
 from tenfold.model.fleet.storage import Medium, TierClass
 from tenfold.model.job.workload import WorkloadMix
+from tenfold.model.market.offer import ProviderTerms
 
 
 class Kind(NamedTuple):
@@ -38,6 +39,7 @@ KINDS: dict[str, Kind] = {
         Kind("cooling", CoolingClass, "cooling", "kW per rack and PUE"),
         Kind("energy", EnergyDefaults, "energy", "price and carbon per kWh"),
         Kind("price", PriceFact, "prices", "dollars per GPU-hour, by provider"),
+        Kind("provider", ProviderTerms, "providers", "egress, start-up, trust and regions"),
         Kind("unit-price", UnitPrice, "unit_prices", "dollars per port, rack, kW and technician"),
         Kind("model", ModelPreset, "models", "layer shapes of published models"),
         Kind("stack", StackProfile, "stacks", "efficiency of training stacks"),

@@ -236,7 +236,8 @@ def _single_points(layout: Layout, catalogue: Catalogue) -> Iterator[Finding]:
                 continue
             yield _warning(
                 "single-point",
-                f"losing {row.kind} `{row.name}` takes down {row.gpu_share:.0%} of all GPUs",
+                f"losing {row.kind} `{row.name}` takes down "
+                + ("all GPUs" if row.gpu_share == 1 else f"{row.gpu_share:.0%} of all GPUs"),
                 f"spread the racks over more than one {row.kind}",
                 _fabric_path(layout, row.name),
             )

@@ -10,6 +10,7 @@ from math import exp, lgamma, log
 from msgspec import Struct
 
 from tenfold.model.facts.catalogue import Catalogue
+from tenfold.model.fleet.hardware import Accelerator
 from tenfold.model.fleet.spec import Fabric, Pool
 from tenfold.physics.fabric import FabricPlan
 from tenfold.physics.layout import Layout
@@ -22,6 +23,54 @@ REFERENCE_DELAY_US = 4.3
 FLOWS_PER_PORT = 16
 """Flows that a port keeps open during a collective; an assumption."""
 MICROSECOND = 1e-6
+PORT_GBPS = (100.0, 200.0, 400.0, 800.0)
+"""Rates of ports that servers of accelerators are built with, in Gbit/s."""
+DEFAULT_PORT_GBPS = 400.0
+"""Of accelerators whose PCIe slot is not known; an assumption."""
+EDGE_GBPS = 10.0
+"""Of a board without a fabric of its own, as the Jetson development kits; an assumption."""
+CARDS_PER_PORT = 4
+"""Cards without a scale-up link that share a port, as in servers of L40S; an assumption."""
+
+
+class ServerPorts(Struct, frozen=True, kw_only=True):
+    """The NICs of a server, where neither a file nor a fact describes it."""
+
+    gpus: int
+    nics: int
+    gbps: float
+    """Of each, in Gbit/s."""
+    gpudirect: bool
+    like: str = ""
+    """The server in the facts whose NICs per accelerator these are."""
+
+
+def server_ports(part: Accelerator, gpus: int | None, catalogue: Catalogue) -> ServerPorts:
+    """Return the NICs of a server with some accelerators of a kind.
+
+    They are those of the server in the facts with the nearest number of them, in proportion. Where
+    there is none, a part with a scale-up link has a port of its own, at the highest rate that its
+    PCIe slot carries; other cards share one.
+    """
+    shapes = [shape for shape in catalogue.nodes if shape.accelerator == part.name and shape.gpus]
+    count = gpus or (8 if part.scaleup_gpus != 1 or part.kind == "gpu" else 1)
+    if shapes:
+        like = min(
+            shapes,
+            key=lambda one: (one.gpus != count, bool(one.provider), abs(one.gpus - count)),
+        )
+        total = like.nics * like.nic_gbps * count / like.gpus
+        nics = max(1, round(like.nics * count / like.gpus))
+        return ServerPorts(
+            gpus=count, nics=nics, gbps=total / nics, gpudirect=like.gpudirect, like=like.name
+        )
+    if part.kind == "edge":
+        return ServerPorts(gpus=count, nics=1, gbps=EDGE_GBPS, gpudirect=False)
+    slot = (part.pcie_gb_per_s or 0.0) * 8
+    rate = max((rate for rate in PORT_GBPS if rate <= slot), default=DEFAULT_PORT_GBPS)
+    joined = part.scaleup_gpus > 1
+    nics = count if joined else max(1, count // CARDS_PER_PORT)
+    return ServerPorts(gpus=count, nics=nics, gbps=rate, gpudirect=joined)
 
 
 class PoolNetwork(Struct, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import numpy as np
+from msgspec import UNSET
 
 from tenfold.model.events import NodeJoined
 from tenfold.model.fleet import hostlist
@@ -10,6 +11,7 @@ from tenfold.model.fleet.facility import IDLE_POWER_SHARE
 from tenfold.model.fleet.node import Node
 from tenfold.model.fleet.spec import FleetSpec, Pool, Site
 from tenfold.model.ids import DomainId, NodeId, PoolId, SiteId
+from tenfold.model.market.offer import TRUST
 from tenfold.model.units import Millis
 from tenfold.physics.layout import Layout, lay_out
 
@@ -51,6 +53,7 @@ def nodes_of(spec: FleetSpec, layout: Layout | None = None) -> Iterator[Node]:
                 watts_idle=watts_idle,
                 watts_per_gpu=watts_per_gpu,
                 rack_watts=rack_watts[rack_number],
+                rack_watts_always=True if rack_watts[rack_number] else UNSET,
                 domains=tuple(DomainId(d) for d in (rack, leaf) if d),
             )
             number += 1
@@ -90,7 +93,16 @@ def _tags(pool: Pool, site: Site) -> tuple[str, ...]:
     """Return the tags that jobs may require or avoid, sorted so that equal pools stay equal."""
     labels = (*(pool.residency or site.residency), *(pool.certifications or site.certifications))
     use = () if pool.use == "any" else (pool.use,)
-    return tuple(sorted(dict.fromkeys((*labels, *use))))
+    return tuple(sorted(dict.fromkeys((*labels, *use, *_trusted_for(site)))))
+
+
+def _trusted_for(site: Site) -> tuple[str, ...]:
+    """Return a tag for each level of trust that a site meets: its own, and the looser ones."""
+    return (
+        ()
+        if site.trust is None
+        else tuple(f"trust-{one}" for one in TRUST[TRUST.index(site.trust) :])
+    )
 
 
 def _watts(pool: Pool) -> tuple[int, int]:

@@ -2,8 +2,13 @@
 
 A limit is not visible at small scale, but the cost of each further unit is. The fit is
 `base + slope * k ** power`. The base is never negative, and the power is 1 unless the points
-clearly say otherwise: with few points or a short span a curve would only follow their noise, and
-its extrapolation to a far larger factor would be useless.
+clearly show a larger one: with few points or a short span a curve would only follow their noise,
+and its extrapolation to a far larger factor would be useless.
+
+Usage that bends down at small factors is taken as a line. What makes each unit cheaper there is
+spread over more of them and used up: the processor time of a Prometheus for each sample halves
+from 60 to 275 targets and then stays, and the curve through four small sizes put its break at 15
+times the measured load, the line at 7, where it was at 4. The curve is the far end of the range.
 """
 
 import math
@@ -44,19 +49,20 @@ _Pairs = Sequence[tuple[float, float]]
 def fit_usage(points: Sequence[UsagePoint]) -> Usage:
     """Return the least-squares fit through the points of one resource.
 
-    The range is twice the jackknife deviation of the slope to either side. For a curve it extends
-    to what the straight line gives at a few times the largest factor.
+    The range is twice the jackknife deviation of the slope to either side. Where a line or a curve
+    could be meant, it extends to what the other one gives at a few times the largest factor.
     """
     assert points, "a usage is fitted to at least one point"
     pairs = [(point.factor, point.usage) for point in points]
-    power = _power(pairs)
+    found = _power(pairs)
+    power = max(1.0, found)
     line = _line(pairs, power)
     if len(_factors(pairs)) == 1:
         return Usage(line.base, line.slope, power, SINGLE_POINT_LOW * line.slope, line.slope)
     reach = 2.0 * _deviation(pairs, power)
-    straight = line.slope if power == 1.0 else _straight_slope(pairs, line, power)
-    low = max(0.0, min(line.slope - reach, straight))
-    return Usage(line.base, line.slope, power, low, max(line.slope + reach, straight))
+    other = line.slope if found == 1.0 else _slope_to(pairs, line, power, min(1.0, found))
+    low = max(0.0, min(line.slope - reach, other))
+    return Usage(line.base, line.slope, power, low, max(line.slope + reach, other))
 
 
 def usage_at(usage: Usage, factor: float) -> float:
@@ -121,12 +127,12 @@ def _power(pairs: _Pairs) -> float:
     return best if errors[best] < CURVE_ERROR_SHARE * errors[1.0] else 1.0
 
 
-def _straight_slope(pairs: _Pairs, bent: _Line, power: float) -> float:
-    """Return the slope with which a curve would meet the straight line beyond all points."""
+def _slope_to(pairs: _Pairs, line: _Line, power: float, other_power: float) -> float:
+    """Return the slope with which a fit would meet one of another power beyond all points."""
     beyond = REACH * max(factor for factor, _ in pairs)
-    straight = _line(pairs, 1.0)
-    used = straight.base + straight.slope * beyond
-    return max(0.0, used - bent.base) / beyond**power
+    other = _line(pairs, other_power)
+    used = other.base + other.slope * beyond**other_power
+    return max(0.0, used - line.base) / beyond**power
 
 
 def _left_out_error(pairs: _Pairs, factors: Sequence[float], power: float) -> float:

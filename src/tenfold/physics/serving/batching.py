@@ -60,6 +60,39 @@ class Served:
     fits: Floats
     saturated: Floats
     """1 if the demand exceeds what the replica can run at once."""
+    under_load: "UnderLoad | None" = None
+    """How requests wait, where a load is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnderLoad:
+    """A replica under a load of requests; NaN where a configuration has none."""
+
+    offered_qps: Floats
+    served_qps: Floats
+    capacity_qps: Floats
+    """Requests per second with all slots in use, the most that are served for ever."""
+    overloaded: Floats
+    """1 if more is offered than the capacity: the queue grows as long as that lasts."""
+    in_system: Floats
+    """Requests sent and not answered in full; infinite if overloaded."""
+    queued: Floats
+    """Those of them without a slot and without a prompt in work."""
+    ttft_p50_s: Floats
+    ttft_p90_s: Floats
+    ttft_p99_s: Floats
+    ttft_goal_s: Floats
+    """Waited at most by the share of requests that the stream asks for."""
+    tpot_p50_s: Floats
+    tpot_p90_s: Floats
+    tpot_p99_s: Floats
+    tpot_goal_s: Floats
+
+
+def under_load(served: Served) -> UnderLoad:
+    """Return how the requests of replicas wait that were given a load."""
+    assert served.under_load is not None, "no load was given"
+    return served.under_load
 
 
 def capacity(replica: Replica, limits: EngineLimits, tokens: Floats) -> Capacity:

@@ -40,11 +40,33 @@ class Devices:
     tdp_w: Floats
     switched: Floats
     """1 where all ranks meet over a switch or full mesh (NVLink, xGMI, ICI), 0 over PCIe."""
+    domain: Floats
+    """Accelerators that this link joins; ranks beyond them meet over the network."""
+    network_bytes_per_s: Floats
+    """One direction of the network of one accelerator."""
 
 
-def serving_devices(parts: Sequence[Accelerator]) -> Devices:
-    """Return accelerators as the arrays that serving takes."""
-    rows = [_row(part) for part in parts]
+@dataclass(frozen=True, slots=True)
+class ServingNetwork:
+    """How many accelerators a link joins, and the network of each beyond them."""
+
+    domain: float
+    bytes_per_s: float
+
+
+NO_NETWORK = ServingNetwork(float("inf"), float("inf"))
+"""Where no replica is wider than a node."""
+
+
+def serving_devices(
+    parts: Sequence[Accelerator], networks: Sequence[ServingNetwork] | None = None
+) -> Devices:
+    """Return accelerators, and the networks between them, as the arrays that serving takes."""
+    known = networks or [NO_NETWORK] * len(parts)
+    rows = [
+        _row(part) | {"domain": network.domain, "network_bytes_per_s": network.bytes_per_s}
+        for part, network in zip(parts, known, strict=True)
+    ]
     return Devices(**{name: np.array([row[name] for row in rows]) for name in Devices.__slots__})
 
 

@@ -41,6 +41,8 @@ class EngineFamily:
     requests_default: float
     requests_online: float
     gateway_s: float
+    poll_steps: float
+    """Steps between two looks for new requests in its published closed loops, 0 for every step."""
     sigma_log_extra: float
     """Further spread of a family whose profile rests on few rows."""
     attention_dp_from: float
@@ -197,6 +199,7 @@ def _family(family: EngineProfile, facts: Sequence[EngineProfile]) -> EngineFami
         requests_default=family.requests_usual or np.inf,
         requests_online=family.requests_online or np.inf,
         gateway_s=family.gateway_s,
+        poll_steps=family.poll_steps,
         attention_dp_from=release_number(family.attention_dp_from) or np.inf,
         sigma_log_extra=family.residual or 0.0,
     )

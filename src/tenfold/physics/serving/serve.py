@@ -13,9 +13,11 @@ from tenfold.physics.arrays import Floats
 from tenfold.physics.serving.batching import (
     EngineLimits,
     Served,
+    UnderLoad,
     first_token,
     max_throughput,
     static_batch,
+    under_load,
 )
 from tenfold.physics.serving.devices import Devices
 from tenfold.physics.serving.engines import ServingProfile, efficiency_of, limits_of
@@ -44,6 +46,9 @@ class RequestedLoad:
     qps: Floats
     mode: NDArray[np.str_]
     precision: tuple[str, ...]
+    requests: Floats | float = np.nan
+    """Length of an online run; without it a stream is endless where its engine's tables are."""
+    length_cv: Floats | float = np.nan
 
 
 def estimate(
@@ -111,22 +116,35 @@ def serve(
         online(replica, limits, _stream(load, output, profiles)),
     )
     picks = [load.mode == name for name in MODES]
+    waits = under_load(by_mode[MODES.index("online")])
+    loaded = load.mode == "online"
     return Served(
         **{
             name: np.select(picks, [getattr(served, name) for served in by_mode], np.nan)
             for name in Served.__slots__
-        }
+            if name != "under_load"
+        },
+        under_load=UnderLoad(
+            **{name: np.where(loaded, getattr(waits, name), np.nan) for name in UnderLoad.__slots__}
+        ),
     )
 
 
 def _stream(load: RequestedLoad, output: Floats, profiles: Sequence[ServingProfile]) -> Stream:
     """An open stream where a rate is given, else a closed loop of `batch` clients, else a flood."""
     clients = np.where(np.isnan(load.qps), load.batch, np.nan)
+    given = np.broadcast_to(np.asarray(load.requests, dtype=float), clients.shape)
+    families = [profile.family for profile in profiles]
+    usual = np.array([family.requests_online if family else np.inf for family in families])
+    assumed = np.isnan(given)
     return Stream(
         input_tokens=load.input_tokens,
         output_tokens=output,
         qps=np.where(np.isnan(load.qps) & np.isnan(clients), np.inf, load.qps),
         clients=clients,
-        requests=np.array([p.family.requests_online if p.family else np.inf for p in profiles]),
-        gateway_s=np.array([p.family.gateway_s if p.family else _GATEWAY_S for p in profiles]),
+        requests=np.where(assumed, np.where(np.isnan(clients), usual, np.inf), given),
+        gateway_s=np.array([family.gateway_s if family else _GATEWAY_S for family in families]),
+        assumed=assumed.astype(float),
+        length_cv=load.length_cv,
+        poll_steps=np.array([family.poll_steps if family else 0.0 for family in families]),
     )

@@ -11,6 +11,7 @@ import numpy as np
 
 from tenfold.physics.arrays import Floats
 from tenfold.physics.serving.replica import Load, Replica
+from tenfold.physics.training.collectives import HOP_S
 
 # Half of the protocol change is paid at this message size (NCCL on A100 and H100: 1 to 8 MB).
 _BULK_BYTES = 2.0e6
@@ -121,19 +122,31 @@ def _elementwise_s(replica: Replica, tokens: Floats, sequences: Floats) -> Float
 def _links_s(replica: Replica, tokens: Floats) -> Floats:
     shape, layout, eff, device = replica.shape, replica.layout, replica.efficiency, replica.device
     rate = device.link_bytes_per_s * np.where(device.switched > 0, eff.link, eff.link_pcie)
+    network = device.network_bytes_per_s * eff.link
     layers = shape.layers / layout.pp
     payload = tokens * shape.hidden * 2.0
     # Attention and feed-forward in parallel (GPT-J, Falcon) share one all-reduce.
     reduces = layers * (2.0 - shape.parallel_block)
     ring = 2.0 * (layout.tp - 1.0) / layout.tp
-    reduce_s = reduces * (ring * payload / rate + _latency_s(replica, layout.tp, payload))
+    # Between nodes, every rank of a node sends over its own NIC.
+    inside = np.minimum(layout.tp, device.domain)
+    ring_rate = np.where(layout.tp > device.domain, np.minimum(rate, network * inside), rate)
+    reduce_s = reduces * (ring * payload / ring_rate + _latency_s(replica, layout.tp, payload))
     # Experts spread over data parallel attention: every token goes out to its experts and
     # returns.
     others = (layout.attention_dp - 1.0) / layout.attention_dp
     sent = others * payload * np.minimum(shape.topk, layout.attention_dp)
     spreads = 2.0 * shape.moe_layers / layout.pp
-    spread_s = spreads * (sent / rate + _latency_s(replica, layout.attention_dp, payload))
-    hand_over_s = np.where(layout.pp > 1, eff.stage_s + payload / rate, 0.0)
+    away = np.maximum(layout.attention_dp - device.domain, 0.0) / layout.attention_dp
+    out = payload * np.minimum(shape.topk, layout.attention_dp)
+    spread_s = spreads * (
+        np.maximum(sent / rate, out * away / network)
+        + _latency_s(replica, layout.attention_dp, payload)
+    )
+    # Where a replica has more ranks than a node, stages lie on different ones.
+    apart = layout.gpus > device.domain
+    hand_over_rate = np.where(apart, np.minimum(rate, network), rate)
+    hand_over_s = np.where(layout.pp > 1, eff.stage_s + payload / hand_over_rate, 0.0)
     return reduce_s + spread_s + hand_over_s
 
 
@@ -141,7 +154,9 @@ def _latency_s(replica: Replica, ranks: Floats, payload_bytes: Floats) -> Floats
     eff = replica.efficiency
     bulk_s = eff.bulk_hop_s * payload_bytes / (payload_bytes + _BULK_BYTES)
     scale = np.where(replica.device.switched > 0, 1.0, eff.hop_pcie)
-    return (eff.hop_s + bulk_s) * scale * np.log2(np.maximum(ranks, 1.0))
+    nodes = np.maximum(np.ceil(ranks / replica.device.domain), 1.0)
+    across_s = 2.0 * HOP_S * (nodes - 1.0)
+    return (eff.hop_s + bulk_s) * scale * np.log2(np.maximum(ranks, 1.0)) + across_s
 
 
 def _floor_s(replica: Replica, sequences: Floats) -> Floats:

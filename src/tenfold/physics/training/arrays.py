@@ -68,6 +68,9 @@ class Accelerator:
     attention_ceiling: Values
     # Flash efficiency at head size 64 over that at 128: wider tensor cores need wider heads.
     attention_narrow: Values = 0.74
+    # 1 where attention runs in kernels that are written for a few head sizes, 0 where a compiler
+    # makes one for any.
+    fixed_heads: Values = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,7 @@ class Plans:
     """Configurations to time. Batches count sequences; `nic_bytes_s` is per GPU and direction.
 
     `recompute_share` is the share of layers with full recompute, where `recompute` is full.
+    `gradient_bytes` is 0 where gradients are kept and sent as the stack does by itself.
     """
 
     seq: Values
@@ -96,6 +100,7 @@ class Plans:
     oversubscription: Values = 1.0
     network_delay_s: Values = 0.0
     recompute_share: Values = 1.0
+    gradient_bytes: Values = 0.0
 
 
 Record = TypeVar("Record", Shape, Accelerator, Plans)

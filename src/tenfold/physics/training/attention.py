@@ -1,9 +1,10 @@
 """Attention core time: fused (flash) kernels by sequence and head size, or the unfused path.
 
 Flash efficiency was fitted on H200 timings and is carried to other parts as a share of their
-matmul ceiling. Kernels exist for a few head sizes; others are padded to the next, and heads wider
-than the widest fall back to a kernel that is many times slower. The unfused path moves the score
-matrix through memory: that, not its FLOPs, is what selective recompute and fusion save.
+matmul ceiling. GPUs have kernels for a few head sizes; others are padded to the next, and heads
+wider than the widest fall back to a kernel that is many times slower. Where a compiler makes the
+kernel (TPUs), any head that fills the matrix unit runs at the full rate. The unfused path moves the
+score matrix through memory: that, not its FLOPs, is what selective recompute and fusion save.
 """
 
 import numpy as np
@@ -23,6 +24,8 @@ HOPPER_NARROW = 0.74
 # Beyond the widest kernel (head sizes 320 to 512, whole steps on an H200).
 FALLBACK_FORWARD_RATE = 0.25
 FALLBACK_BACKWARD_RATE = 0.09
+# Where a compiler makes the kernel: heads this wide fill the matrix unit, narrower ones in part.
+FULL_HEAD, NARROW_HEAD, LEAST_RATE = 128.0, 64.0, 0.3
 # Bytes moved per score element (fp16): write, mask+softmax, dropout, read back.
 UNFUSED_FORWARD_BYTES = 13.0
 UNFUSED_BACKWARD_BYTES = 20.0
@@ -61,11 +64,19 @@ def _head_rates(shape: Shape, accelerator: Accelerator) -> tuple[Values, Values,
     wide = head > HEAD_SIZES[-1]
     padding = np.where(wide, 1.0, np.maximum(HEAD_SIZES[place] / head, 1.0))
     # Older tensor cores are narrower, so narrow heads cost them less.
-    unlike = (1.0 - np.asarray(accelerator.attention_narrow)) / (1.0 - HOPPER_NARROW)
+    narrow = np.asarray(accelerator.attention_narrow)
+    unlike = (1.0 - narrow) / (1.0 - HOPPER_NARROW)
     forward = 1.0 - (1.0 - FORWARD_RATES[place]) * unlike
     backward = 1.0 - (1.0 - BACKWARD_RATES[place]) * unlike
+    forward = np.where(wide, FALLBACK_FORWARD_RATE, forward)
+    backward = np.where(wide, FALLBACK_BACKWARD_RATE, backward)
+    fixed = np.asarray(accelerator.fixed_heads) > 0
+    if np.all(fixed):
+        return padding, forward, backward
+    filled = (np.minimum(head, FULL_HEAD) - NARROW_HEAD) / (FULL_HEAD - NARROW_HEAD)
+    made = np.maximum(narrow + (1.0 - narrow) * filled, LEAST_RATE)
     return (
-        padding,
-        np.where(wide, FALLBACK_FORWARD_RATE, forward),
-        np.where(wide, FALLBACK_BACKWARD_RATE, backward),
+        np.where(fixed, padding, 1.0),
+        np.where(fixed, forward, made),
+        np.where(fixed, backward, made),
     )

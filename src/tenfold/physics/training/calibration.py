@@ -11,18 +11,28 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tenfold.physics.training.arrays import Accelerator, Plans, Shape
+from tenfold.physics.training.arrays import Accelerator, Plans, Shape, take
 from tenfold.physics.training.coefficients import NAMES, with_coefficients
 from tenfold.physics.training.profile import TrainingProfile
 from tenfold.physics.training.step import CHUNK_ROWS, straggling, time_plans
 
 Floats = NDArray[np.float64]
+FEW = 3
+# Misses (log time, root mean square) from which a profile is of another stack: below the first,
+# nine of ten runs of stacks that were left out whole missed by less.
+REFUTED = (0.15, 0.20)
 # Normal quantile of an 80% interval.
 INTERVAL_Z = 1.2816
 ITERATIONS = 5
 NUDGE = 1e-3
 # Width of an unseen stack's own offset: leave-source-out misses of whole stacks.
 UNSEEN_STACK = 0.15
+# Intervals widen with the distance to the nearest known run, in length scales of similarity and of
+# straggling. Up to NEAR, runs are alike; from there to FAR, sources left out whole missed by up to
+# FAR_WIDTH more (log time), and families left out whole by no more than WIDEST.
+NEAR, FAR = 2.0, 5.0
+FAR_WIDTH, WIDEST = 0.20, 0.30
+STRAGGLING_LENGTH = 1.5
 # Starts of the search, in widths of the floors' own prior.
 FLOOR_STARTS = (0.0, 0.8, 1.6)
 FLOOR_COEFFICIENTS = np.array([float(name in {"launch_s", "moe_launch_s"}) for name in NAMES])
@@ -99,9 +109,71 @@ class Calibration:
     weights: Floats
     inverse: Floats
     anchors: Anchors | None = None
+    trust: float = 1.0
+    """How much of what the observed runs say is kept."""
 
 
 def calibrate(start: Prior, runs: Runs, observed_s: Floats) -> Calibration:
+    """Fit a profile to observed steps, as far as they predict each other better than it does.
+
+    A few runs that happen to be odd would make all others worse, so each of them is predicted from
+    the rest: what that gains decides how far the profile moves.
+    """
+    fitted = _fitted(start, runs, observed_s)
+    trust = _trust(start, runs, observed_s)
+    moved = start.coefficients + trust * (fitted.coefficients - start.coefficients)
+    return replace(
+        fitted,
+        profile=with_coefficients(start.profile, moved),
+        coefficients=moved,
+        weights=trust * fitted.weights,
+        trust=trust,
+    )
+
+
+def _trust(start: Prior, runs: Runs, observed_s: Floats) -> float:
+    """Return how much of a fit to keep: all where few runs predict each other, 0 where they do not.
+
+    It is also kept as far as most of them err to one side, and where the profile is so far off
+    that any fit is better. More than a few outvote an odd one, as `_settle` trusts those less.
+    """
+    count = len(observed_s)
+    if not 0 < count <= FEW:
+        return 1.0
+    nothing = np.zeros(0, np.intp)
+    base, _ = predict(_fitted(start, _pick(runs, nothing), observed_s[nothing]), runs)
+    miss = np.log(observed_s) - base
+    if count == 1:
+        # One run cannot tell its own oddity from what its stack has in common.
+        return float(miss @ miss / (miss @ miss + start.like.twin**2))
+    left = miss.copy()
+    for held in range(count):
+        kept, one = np.delete(np.arange(count), held), np.array([held])
+        own = _fitted(start, _pick(runs, kept), observed_s[kept])
+        left[held] = np.log(observed_s[held]) - predict(own, _pick(runs, one))[0][0]
+    square = max(float(miss @ miss), 1e-12)
+    predicted = np.clip(4.0 * (1.0 - left @ left / square), 0.0, 1.0)
+    refuted = np.clip((np.sqrt(square / count) - REFUTED[0]) / (REFUTED[1] - REFUTED[0]), 0.0, 1.0)
+    shared = _shared(miss) ** 2
+    return max(float(predicted), float(refuted), shared / (shared + start.like.twin**2))
+
+
+def _shared(miss: Floats) -> float:
+    """Return the least miss of the majority that err to one side; 0 if there is no majority."""
+    high, low = miss[miss > 0], miss[miss < 0]
+    if len(high) == len(low):
+        return 0.0
+    return float(high.min()) if len(high) > len(low) else float(low.max())
+
+
+def _pick(runs: Runs, index: NDArray[np.intp]) -> Runs:
+    stack = runs.stack if len(runs.stack) == 1 else runs.stack[index]
+    part = runs.part if len(runs.part) == 1 else runs.part[index]
+    shape, plans = take(runs.shape, index), take(runs.plans, index)
+    return Runs(shape, plans, take(runs.accelerator, index), stack, part)
+
+
+def _fitted(start: Prior, runs: Runs, observed_s: Floats) -> Calibration:
     """Fit a profile to observed steps, within the uncertainty of its coefficients.
 
     A launch floor well below the work has no slope, so the search also starts from raised floors
@@ -169,13 +241,33 @@ def predict(calibration: Calibration, runs: Runs) -> tuple[Floats, Floats]:
     prior = prior + ((slopes * own.prior_sigma) ** 2).sum(1)
     # Neighbours among the anchors have already paid for most of that.
     near = nearness(traits, own.anchors, like)
+    far = FAR_WIDTH * np.clip((distance(own, traits) - NEAR) / (FAR - NEAR), 0.0, 1.0)
     if len(own.weights) == 0:
-        return base, np.sqrt(_settled(prior, near, own.profile))
+        return base, _widened(_settled(prior, near, own.profile), far)
     shared = similarity_of(traits, own.seen, like)
     cross = shared + (slopes * own.prior_sigma**2) @ own.seen_slopes.T
     explained = np.einsum("ij,jk,ik->i", cross, own.inverse, cross)
+    explained = explained * own.trust * (2.0 - own.trust)
     left = np.maximum(prior - explained, like.noise**2)
-    return base + shared @ own.weights, np.sqrt(_settled(left, near, own.profile))
+    return base + shared @ own.weights, _widened(_settled(left, near, own.profile), far)
+
+
+def _widened(variance: Floats, far: Floats) -> Floats:
+    """Return the standard deviation with what distance adds, and no more than ever missed."""
+    return np.minimum(np.sqrt(variance + far**2), WIDEST)
+
+
+def distance(calibration: Calibration, traits: Traits) -> Floats:
+    """Return how far runs are from the nearest published or observed one of their family."""
+    own = calibration
+    known = [own.seen] if own.anchors is None else [own.seen, own.anchors.traits]
+    nearest = np.full(len(traits.scale), np.inf)
+    for others in known:
+        if len(others.scale):
+            apart = (traits.scale[:, None] - others.scale[None]) / STRAGGLING_LENGTH
+            square = _square_distance(traits, others, own.like) + apart**2
+            nearest = np.minimum(nearest, square.min(axis=1))
+    return np.sqrt(nearest)
 
 
 def _settled(variance: Floats, near: Floats, profile: TrainingProfile) -> Floats:
@@ -296,12 +388,16 @@ def traits_of(runs: Runs) -> Traits:
 
 def similarity_of(a: Traits, b: Traits, like: Similarity) -> Floats:
     """Return how much of their offsets two sets of runs of one family share."""
-    scales = np.asarray(like.scales)
-    left, right = a.features / scales, b.features / scales
-    square = (left**2).sum(1)[:, None] + (right**2).sum(1)[None] - 2.0 * left @ right.T
-    near = np.exp(-0.5 * np.maximum(square, 0.0))
+    near = np.exp(-0.5 * _square_distance(a, b, like))
     stack = a.stack[:, None] == b.stack[None]
     part = stack & (a.part[:, None] == b.part[None])
     total = like.family**2 + like.stack**2 * stack + like.part**2 * part
     total = total + (like.shape**2 + like.twin**2 * stack) * near
     return total + like.drift**2 * a.scale[:, None] * b.scale[None]
+
+
+def _square_distance(a: Traits, b: Traits, like: Similarity) -> Floats:
+    scales = np.asarray(like.scales)
+    left, right = a.features / scales, b.features / scales
+    square = (left**2).sum(1)[:, None] + (right**2).sum(1)[None] - 2.0 * left @ right.T
+    return np.maximum(square, 0.0)

@@ -156,7 +156,13 @@ def _states(
     weights = np.where(shard >= 3, np.minimum(split + window, full), full) * 2.0
     held = np.where(shard >= 2, split, full)
     states = np.where(shard >= 1, split, full) * profile.state_bytes
-    return weights, held * profile.grad_held_bytes, states, held
+    return weights, held * _held_bytes(plans, profile), states, held
+
+
+def _held_bytes(plans: Plans, profile: TrainingProfile) -> Values:
+    """Return bytes per gradient that stay allocated; some stacks make them new in every step."""
+    stated, own = np.asarray(plans.gradient_bytes), np.asarray(profile.grad_held_bytes)
+    return np.where((stated > 0) & (own > 0), stated, own)
 
 
 def _embedding_bytes(shape: Shape, plans: Plans, profile: TrainingProfile) -> Values:
@@ -164,7 +170,7 @@ def _embedding_bytes(shape: Shape, plans: Plans, profile: TrainingProfile) -> Va
     _, _, ends = parameters(shape)
     ranks, shard = plans.dp * plans.cp, np.asarray(plans.shard)
     own = 0.5 * ends / plans.tp
-    held = np.where(shard >= 2, own / ranks, own) * profile.grad_held_bytes
+    held = np.where(shard >= 2, own / ranks, own) * _held_bytes(plans, profile)
     states = np.where(shard >= 1, own / ranks, own) * profile.state_bytes
     return np.where(plans.pp > 1, own * 2.0 + held + states, 0.0)
 

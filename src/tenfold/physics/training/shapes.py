@@ -77,4 +77,5 @@ def training_part(part: Part) -> Accelerator:
         attention_ceiling=ceiling * 1e12 * FLASH_OVER_MATMUL,
         # Parts before fp8 have narrower tensor cores, which small heads fill better.
         attention_narrow=0.74 if part.fp8_tflops else 0.9,
+        fixed_heads=float(part.kind == "gpu"),
     )

@@ -150,7 +150,7 @@ def _data_parallel_s(
     plans, profile = at.plans, at.profile
     group = _gradient_groups(at)
     # Replicas all-reduce gradients; sharded optimizers scatter them and gather weights back.
-    reduced = _scatter_s(at, group, profile.grad_bytes)
+    reduced = _scatter_s(at, group, _sent_bytes(at))
     shard = np.asarray(plans.shard)
     gathered = _scatter_s(at, group, 2.0)
     once = reduced + np.where(shard == 0, reduced, gathered)
@@ -180,14 +180,20 @@ def _hybrid_s(at: layer.Context, group: "_Groups", timing: tuple[Values, Values,
         ranks=group.inside,
         expert_ranks=group.expert_inside,
     )
-    each = 2.0 * _scatter_s(at, local, 2.0) + _scatter_s(at, local, profile.grad_bytes)
+    each = 2.0 * _scatter_s(at, local, 2.0) + _scatter_s(at, local, _sent_bytes(at))
     each = _exposed(each, slowest * profile.fsdp_overlap, profile.slowdown)
     nodes = np.maximum(group.ranks / group.inside, 1.0)
-    share = (group.dense + group.expert) / group.inside * profile.grad_bytes
+    share = (group.dense + group.expert) / group.inside * _sent_bytes(at)
     across = collectives.all_reduce_s(at.fabric, share, nodes, np.ones_like(nodes))
     across = _exposed(across, window * profile.dp_overlap, profile.slowdown)
     across = across + _compression_s(at, group)
     return each * micro_batches + np.where(nodes > 1, across, 0.0)
+
+
+def _sent_bytes(at: layer.Context) -> Values:
+    """Return bytes per gradient that are reduced over the data-parallel ranks."""
+    stated = np.asarray(at.plans.gradient_bytes)
+    return np.where(stated > 0, stated, at.profile.grad_bytes)
 
 
 def _compression_s(at: layer.Context, group: "_Groups") -> Values:
