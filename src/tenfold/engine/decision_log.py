@@ -3,6 +3,8 @@
 Counts are those after the cycle's orders were carried out.
 """
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 
 from tenfold.engine.loop import Decider
@@ -10,6 +12,9 @@ from tenfold.fleet.fleet import FleetView
 from tenfold.model.actions import Action
 from tenfold.model.decision import Decision
 from tenfold.model.units import Millis
+
+OBSERVED = "observed"
+"""The decider of a reading of another scheduler's cluster: what it did was only recorded."""
 
 
 class Cycle(
@@ -42,3 +47,8 @@ def cycle_of(view: FleetView, now_ms: Millis, decider: Decider, decision: Decisi
         tuple(decision.actions),
         decision.wake_at_ms,
     )
+
+
+def is_observed(lines: Iterable[object]) -> bool:
+    """Return whether a record is of another scheduler's cluster."""
+    return any(isinstance(line, Cycle) and line.decider == OBSERVED for line in lines)

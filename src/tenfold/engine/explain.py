@@ -23,6 +23,7 @@ from tenfold.model.events import (
     JobBusy,
     JobCancelled,
     JobCancelRequested,
+    JobChanged,
     JobEnded,
     JobHeld,
     JobIdled,
@@ -62,6 +63,7 @@ Code = Literal[
     "order-refused",
     "held",
     "released",
+    "changed",
     "resized",
     "idled",
     "busy",
@@ -230,7 +232,7 @@ class _HistoryBuilder:
                 self._note_end(event)
             case JobResized() | JobIdled() | JobBusy():
                 self._note_change(event)
-            case JobHeld() | JobReleased():
+            case JobHeld() | JobReleased() | JobChanged():
                 self._note_hold(event)
             case JobRefused():
                 why = joined(event.reasons) if event.reasons else Reason("refused")
@@ -240,7 +242,11 @@ class _HistoryBuilder:
             case _:
                 pass
 
-    def _note_hold(self, event: JobHeld | JobReleased) -> None:
+    def _note_hold(self, event: JobHeld | JobReleased | JobChanged) -> None:
+        if isinstance(event, JobChanged):
+            self.job = event.job
+            self._add(event.at_ms, "changed", Reason("changed", _request_fields(event.job)))
+            return
         self._waits = isinstance(event, JobReleased)
         if isinstance(event, JobReleased):
             self._add(event.at_ms, "released", Reason("released", self._by_user(event)))
@@ -266,7 +272,7 @@ class _HistoryBuilder:
             self._add(at_ms, "order-refused", event.reason)
         elif isinstance(action, StartJob):
             self._waits, self._state = False, "starting"
-            self._add(at_ms, "start-ordered", self._why_now(action.slots), action.slots)
+            self._add(at_ms, "start-ordered", self._why_now(action), action.slots)
         elif isinstance(action, StopJob):
             self._add(at_ms, "stop-ordered", action.reason)
         elif isinstance(action, ResizeJob):
@@ -354,9 +360,12 @@ class _HistoryBuilder:
     def _freed_by(self, job_id: JobId, how: str) -> Reason:
         return Reason("start-ordered", {"job": job_ref(self._fleet, job_id), "how": how})
 
-    def _why_now(self, slots: tuple[Slot, ...]) -> Reason:
-        freed = (self._freed.get(slot.node) for slot in slots)
-        return next((why for why in freed if why is not None), Reason("start-ordered"))
+    def _why_now(self, action: StartJob) -> Reason:
+        freed = (self._freed.get(slot.node) for slot in action.slots)
+        found = next((why for why in freed if why is not None), Reason("start-ordered"))
+        if action.because is UNSET:
+            return found
+        return Reason("start-ordered", {**found.fields, "cause": Causes((action.because,))})
 
     def _finish(
         self, at_ms: Millis, state: Literal["ended", "refused", "cancelled"], why: Reason

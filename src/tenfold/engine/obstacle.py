@@ -20,8 +20,9 @@ from tenfold.fleet.fleet import Fleet, FleetView
 from tenfold.fleet.obstacle import FreeCapacity, fits, free_capacity, obstacle_to
 from tenfold.fleet.topology.topology import TopologyCapacity
 from tenfold.fleet.view import job_ref
+from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job
-from tenfold.model.reason import Reason, joined
+from tenfold.model.reason import JobRef, Reason, joined
 from tenfold.model.units import Millis
 
 
@@ -61,12 +62,26 @@ def obstacle_of(fleet: Fleet, job: Job, now_ms: Millis, decider: Decider | None 
 
 def dependency_reason(fleet: FleetView, job: Job) -> Reason | None:
     """Return the reason of a job that waits for unfinished dependencies; None if it has none."""
-    after = job.terms.after if job.terms is not None else ()
+    after = (*job.terms.after, *job.terms.ended_first) if job.terms is not None else ()
     lives = (fleet.pending, fleet.orders, fleet.running, fleet.held)
     left = [name for name in after if any(name in jobs for jobs in lives)]
-    if not left:
+    if left:
+        return Reason("after-others", {"job": job_ref(fleet, left[0]), "more": len(left) - 1})
+    return _array_reason(fleet, job)
+
+
+def _array_reason(fleet: FleetView, job: Job) -> Reason | None:
+    """Return that its array's task limit (`%N`) is reached; None if it is in no such array."""
+    terms = job.terms
+    if terms is None or not terms.array_most or terms.array_most_always is not True:
         return None
-    return Reason("after-others", {"job": job_ref(fleet, left[0]), "more": len(left) - 1})
+    active = 0
+    for held in (*fleet.orders.values(), *fleet.running.values()):
+        active += held.job.terms is not None and held.job.terms.array == terms.array
+    if active < terms.array_most:
+        return None
+    array = JobRef(JobId(terms.array), job.team)
+    return Reason("array-full", {"array": array, "most": terms.array_most})
 
 
 def _next_pass(fleet: Fleet, job: Job, now_ms: Millis, decider: Decider | None) -> Reason | None:

@@ -26,6 +26,10 @@ class Dependents:
         """Record how a job ended, and forget jobs that only it depended on."""
         if job.id in self.awaited:
             self.end_statuses[job.id] = status
+        self.leave(job)
+
+    def leave(self, job: Job) -> None:
+        """Forget the dependencies of a job, and jobs that only it depended on."""
         if job.terms is not None:
             for earlier in job.terms.after:
                 self.awaited[earlier] -= 1

@@ -5,13 +5,15 @@ dictionaries and shares every record, so a what-if branch costs almost nothing.
 """
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import get_args
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from tenfold.fleet.dependents import Dependents
 from tenfold.fleet.failure_log import FailureLog
+from tenfold.fleet.services import Services
 from tenfold.fleet.view import FleetView
 from tenfold.model.actions import ReserveStart, ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
@@ -21,6 +23,7 @@ from tenfold.model.events import (
     JobBusy,
     JobCancelled,
     JobCancelRequested,
+    JobChanged,
     JobEnded,
     JobHeld,
     JobIdled,
@@ -30,12 +33,16 @@ from tenfold.model.events import (
     JobStarted,
     JobStopped,
     JobSubmitted,
+    ModelEvent,
     NodeAccepted,
     NodeCordoned,
     NodeJoined,
+    NodeLeft,
     NodeLost,
     NodeReturned,
     NodeTested,
+    ReplicaEvent,
+    ServiceEvent,
 )
 from tenfold.model.fleet.node import Node, NodeState
 from tenfold.model.ids import JobId, NodeId
@@ -52,6 +59,7 @@ from tenfold.model.job.job import (
     Slot,
     per_member,
 )
+from tenfold.model.service.state import ServiceState
 from tenfold.model.units import Millis
 
 __all__ = ["HISTORY", "NEVER_RAN", "Fleet", "FleetView", "more_than"]
@@ -63,6 +71,7 @@ EVICTIONS = 1_024
 """Preemptions kept."""
 
 NEVER_RAN = PriorRuns()
+_OF_SERVICES = (*get_args(ServiceEvent), *get_args(ReplicaEvent))
 
 
 class Fleet:
@@ -88,6 +97,7 @@ class Fleet:
         self.evictions: deque[Millis] = deque(maxlen=EVICTIONS)
         self.failure_log = FailureLog()
         self._dependents = Dependents()
+        self._services = Services()
         self.history: deque[EndedJob] = deque(maxlen=HISTORY)
         self.ended = 0
         self._handlers = {
@@ -100,6 +110,7 @@ class Fleet:
             JobCancelled: self._job_gone,
             JobHeld: self._job_held,
             JobReleased: self._job_released,
+            JobChanged: self._job_changed,
             JobCancelRequested: self._cancel_requested,
             JobResized: self._job_resized,
             JobIdled: self._job_idled,
@@ -109,14 +120,26 @@ class Fleet:
             NodeLost: self._node_lost,
             NodeReturned: self._node_returned,
             NodeCordoned: self._node_cordoned,
+            NodeLeft: self._node_left,
             NodeTested: self._node_tested,
             NodeAccepted: self._node_tested,
+            **dict.fromkeys(_OF_SERVICES, self._service_changed),
+            **dict.fromkeys(get_args(ModelEvent), self._model_changed),
         }
 
     @property
     def end_statuses(self) -> Mapping[JobId, JobStatus]:
         """How jobs ended that unfinished jobs depend on."""
         return self._dependents.end_statuses
+
+    @property
+    def services(self) -> Mapping[str, ServiceState]:
+        """Services by name."""
+        return self._services.states
+
+    def service_of(self, job_id: JobId) -> str | None:
+        """Return the service that an unfinished job is a replica of, if of any."""
+        return self._services.service_of(job_id)
 
     def apply(self, event: Event) -> None:
         """Change the state by one event."""
@@ -147,6 +170,7 @@ class Fleet:
         copy.evictions = self.evictions.copy()
         copy.failure_log = self.failure_log.copy()
         copy._dependents = self._dependents.copy()
+        copy._services = self._services.copy()
         return copy
 
     def _job_submitted(self, event: JobSubmitted) -> None:
@@ -156,6 +180,8 @@ class Fleet:
         self.pending[job.id] = job
         if job.terms is not None:
             self._dependents.add(job)
+            if job.terms.service is not UNSET:
+                self._services.submitted(event)
 
     def _action_ordered(self, event: ActionOrdered) -> None:
         action = event.action
@@ -195,6 +221,7 @@ class Fleet:
             self.cancel_requests.pop(event.job_id, None)
         if run.job.terms is not None:
             self._leave_terms(run)
+            self._services.ended(event.job_id, event.at_ms)
         if self._dependents.awaited:
             self._dependents.over(run.job, event.status)
         if event.failure is not UNSET or self.failure_log.failures or self.failure_log.crashes:
@@ -217,6 +244,8 @@ class Fleet:
             order = self.orders.pop(event.job_id)
             job, slots, ran_ms = order.job, order.slots, 0
         self._give(slots, job.shape)
+        if job.terms is not None:
+            self._services.requeued(event.job_id, event.at_ms)
         if self.cancel_requests:
             self.cancel_requests.pop(event.job_id, None)
         self.failure_log.stopped(event, job)
@@ -236,6 +265,8 @@ class Fleet:
         self.reservations.pop(event.job_id, None)
         self.cancel_requests.pop(event.job_id, None)
         self.failure_log.over(event.job_id)
+        if job.terms is not None:
+            self._services.ended(event.job_id, event.at_ms)
         if self._dependents.awaited:
             self._dependents.over(job, "cancelled")
 
@@ -249,11 +280,24 @@ class Fleet:
     def _job_released(self, event: JobReleased) -> None:
         self.pending[event.job_id] = self.held.pop(event.job_id)
 
+    def _job_changed(self, event: JobChanged) -> None:
+        job = event.job
+        jobs = self.held if job.id in self.held else self.pending
+        assert job.id in jobs, f"job `{job.id}` was changed while it was not pending"
+        self._dependents.leave(jobs[job.id])
+        self._dependents.add(job)
+        jobs[job.id] = job
+        self.reservations.pop(job.id, None)
+
     def _cancel_requested(self, event: JobCancelRequested) -> None:
         assert event.job_id in self.running or event.job_id in self.orders, (
             f"job `{event.job_id}` has no attempt to cancel"
         )
         self.cancel_requests[event.job_id] = event.by or ""
+        self._services.cancelling(event)
+
+    def _service_changed(self, event: ServiceEvent | ReplicaEvent) -> None:
+        self._services.apply(event)
 
     def _job_resized(self, event: JobResized) -> None:
         run = self.running[event.job_id]
@@ -306,9 +350,34 @@ class Fleet:
         if event.cause is not UNSET:
             self.failure_log.cordoned(event.node_id, event.cause)
 
+    def _node_left(self, event: NodeLeft) -> None:
+        node_id = event.node_id
+        assert not any(node_id in nodes for nodes in self._used_nodes()), f"`{node_id}` is in use"
+        for by_node in (
+            self.nodes,
+            self.states,
+            self.gpus_free,
+            self.cpus_milli_free,
+            self.memory_mib_free,
+        ):
+            del by_node[node_id]
+        for job_id, reservation in list(self.reservations.items()):
+            if any(slot.node == node_id for slot in reservation.slots):
+                del self.reservations[job_id]
+        self.failure_log.returned(node_id)
+
+    def _used_nodes(self) -> Iterator[tuple[NodeId, ...]]:
+        for order in self.orders.values():
+            yield tuple(slot.node for slot in order.slots)
+        for run in self.running.values():
+            yield tuple(slot.node for slot in (*run.slots, *(run.becoming or ())))
+
     def _node_tested(self, event: NodeTested | NodeAccepted) -> None:
         """The consequences of a test are events of their own; its figures change nothing here."""
         assert event.node_id in self.nodes, f"node `{event.node_id}` never joined"
+
+    def _model_changed(self, event: ModelEvent) -> None:
+        """No decider reads the model registry: it is in the read tables of the journal."""
 
     def _take(self, slots: tuple[Slot, ...], shape: Shape) -> None:
         free = self.gpus_free

@@ -23,6 +23,7 @@ from tenfold.model.job.job import (
     Run,
 )
 from tenfold.model.reason import Reason
+from tenfold.model.service.state import ServiceState
 from tenfold.model.units import Millis
 
 
@@ -52,6 +53,7 @@ class FleetImage(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, 
     blamed: dict[NodeId, Reason] = {}
     crashes: dict[JobId, Crashes] = {}
     held: tuple[Job, ...] = ()
+    services: tuple[ServiceState, ...] = ()
 
 
 def image_of(fleet: Fleet) -> FleetImage:
@@ -80,6 +82,7 @@ def image_of(fleet: Fleet) -> FleetImage:
         blamed=fleet.failure_log.blamed.copy(),
         crashes=fleet.failure_log.crashes.copy(),
         held=tuple(fleet.held.values()),
+        services=tuple(fleet.services.values()),
     )
 
 
@@ -109,6 +112,8 @@ def fleet_from(image: FleetImage) -> Fleet:
         dependents.add(job)
     dependents.end_statuses.update(image.end_statuses)
     fleet._dependents = dependents  # pyright: ignore[reportPrivateUsage]
+    services = {state.name: state for state in image.services}
+    fleet._services.load(services)  # pyright: ignore[reportPrivateUsage]
     return fleet
 
 

@@ -127,6 +127,11 @@ def obstacle_to(
     fields["free"] = room.gpus_free
     if where is not None and where.within and where.how != "preferred":
         fields["how"], fields["within"] = where.how, where.within
+    tags = () if where is None else where.needs
+    if tags and splits and not any(any(index.is_open) for index, _ in splits):
+        fields["tags"] = tags
+        fields["alike"] = sum(len(index.names) for index, _ in splits)
+        return Reason("tagged-nodes-down", fields)
     if room.nodes_with_room < room.nodes_needed:
         return Reason(_too_few(shape, splits, room), fields)
     if where is not None and where.within and fits(capacity, without_topology(shape), accelerators):

@@ -16,6 +16,7 @@ from tenfold.model.job.job import (
     Run,
 )
 from tenfold.model.reason import JobRef
+from tenfold.model.service.state import ServiceState
 from tenfold.model.units import Millis
 
 
@@ -112,6 +113,11 @@ class FleetView(Protocol):
     @property
     def end_statuses(self) -> Mapping[JobId, JobStatus]:
         """How jobs ended that unfinished jobs depend on."""
+        ...
+
+    @property
+    def services(self) -> Mapping[str, ServiceState]:
+        """Services by name."""
         ...
 
     @property

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Slot, StopCause
@@ -15,6 +15,8 @@ class StartJob(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="S
 
     job_id: JobId
     slots: tuple[Slot, ...]
+    because: Reason | UnsetType = UNSET
+    """Why there and not at another site, where several could start it at different costs."""
 
 
 class StopJob(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="StopJob"):

@@ -14,6 +14,7 @@ Whole = Annotated[int, Meta(ge=1, le=10**12)]
 MaybeWhole = Annotated[int, Meta(ge=0, le=10**12)] | None
 """0 means the same as null: the default is used."""
 RowId = str | int | float
+GradientPrecision = Literal["fp32", "bf16"]
 ServeMode = Literal["max-throughput", "static-batch", "first-token", "online"]
 
 
@@ -57,6 +58,7 @@ class TrainRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     recompute_layers: MaybeWhole = None
     sequence_parallel: bool | None = None
     precision: Precision | None = None
+    gradient_precision: GradientPrecision | None = None
     stack: str | None = None
     nic_gbps_per_gpu: Annotated[float, Meta(gt=0, le=100_000)] | None = None
     step_s: Annotated[float, Meta(gt=0)] | None = None
@@ -81,6 +83,8 @@ class ServeRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     mode: ServeMode | None = None
     batch: MaybeWhole = None
     qps: Annotated[float, Meta(gt=0, le=1e9)] | None = None
+    requests: MaybeWhole = None
+    length_cv: Annotated[float, Meta(ge=0, le=10)] | None = None
     output_tokens_per_s: Annotated[float, Meta(gt=0)] | None = None
     ttft_s: Annotated[float, Meta(gt=0)] | None = None
     tpot_s: Annotated[float, Meta(gt=0)] | None = None
@@ -120,6 +124,27 @@ class ServeEstimate(Struct, frozen=True, kw_only=True):
     gpus: int
     memory_gib: float
     fits: bool
+    under_load: "LoadEstimate | None" = None
+    """None in modes other than `online`."""
+
+
+class LoadEstimate(Struct, frozen=True, kw_only=True):
+    """How one replica takes a load of requests. What grows without bound is None."""
+
+    offered_qps: float | None
+    """None if all requests are sent at once."""
+    served_qps: float
+    capacity_qps: float
+    utilisation: float | None
+    overloaded: bool
+    in_system: float | None
+    queued: float | None
+    ttft_s_p50: float | None
+    ttft_s_p90: float | None
+    ttft_s_p99: float | None
+    tpot_s_p50: float
+    tpot_s_p90: float
+    tpot_s_p99: float
 
 
 class NoEstimate(Struct, frozen=True, kw_only=True):

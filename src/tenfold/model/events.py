@@ -16,12 +16,14 @@ from msgspec import UNSET, Struct, UnsetType, field
 from tenfold.model.acceptance import NodeTest, NodeVerdict
 from tenfold.model.actions import Action
 from tenfold.model.fleet.node import Node
-from tenfold.model.ids import JobId, NodeId
+from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.job.failures import AttemptFailure
 from tenfold.model.job.job import Job, JobStatus, StopCause
 from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.job.submission import SubmitKey
 from tenfold.model.reason import Reason
+from tenfold.model.registry import ModelVersion, Stage
+from tenfold.model.service.spec import ServiceSpec
 from tenfold.model.units import Millis
 
 
@@ -54,6 +56,15 @@ class NodeCordoned(Struct, frozen=True, forbid_unknown_fields=True, gc=False, ta
     node_id: NodeId
     cause: Reason | UnsetType = UNSET
     """The reason, unless a user cordoned it without one."""
+
+
+class NodeLeft(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="NodeLeft"):
+    """An empty node left the fleet; if it joins again, it is a new node of this name."""
+
+    at_ms: Millis
+    node_id: NodeId
+    by: str | UnsetType = UNSET
+    """The user who asked, where known."""
 
 
 class NodeTested(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="NodeTested"):
@@ -163,6 +174,14 @@ class JobReleased(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag
     """The user who released it, where known."""
 
 
+class JobChanged(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="JobChanged"):
+    """A pending job was changed: its request, limit, partition or priority."""
+
+    at_ms: Millis
+    job: Job
+    """The job as it is now; id and time of submission stay."""
+
+
 class JobCancelRequested(
     Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="JobCancelRequested"
 ):
@@ -198,6 +217,54 @@ class JobBusy(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="Jo
     """Why it no longer counts as idle, if no activity was measured."""
 
 
+class ModelRegistered(
+    Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="ModelRegistered"
+):
+    """A version of a model was registered."""
+
+    at_ms: Millis
+    version: ModelVersion
+
+
+class ModelAliasMoved(
+    Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="ModelAliasMoved"
+):
+    """An alias of a model names another version."""
+
+    at_ms: Millis
+    team: TeamId
+    model: str
+    alias: str
+    number: int
+    """The version; 0 if the alias was deleted."""
+    number_before: int
+    by: str
+
+
+class ModelStaged(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="ModelStaged"):
+    """A version of a model is in another stage."""
+
+    at_ms: Millis
+    team: TeamId
+    model: str
+    number: int
+    stage: Stage
+    stage_before: Stage
+    by: str
+
+
+class ModelVersionRemoved(
+    Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="ModelVersionRemoved"
+):
+    """A version of a model can no longer be used; its number is not assigned again."""
+
+    at_ms: Millis
+    team: TeamId
+    model: str
+    number: int
+    by: str
+
+
 class ActionOrdered(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="ActionOrdered"):
     """The engine ordered an action. It is in flight until its outcome arrives."""
 
@@ -215,11 +282,139 @@ class ActionRefused(Struct, frozen=True, forbid_unknown_fields=True, gc=False, t
     """Set if a start was refused because of the node, not because of the request."""
 
 
+class ServiceDeployed(
+    Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="ServiceDeployed"
+):
+    """A service was deployed: a new one, a new revision, or only other settings."""
+
+    at_ms: Millis
+    service: str
+    team: TeamId
+    revision: str
+    """The current revision if nothing that a replica runs has changed."""
+    spec: ServiceSpec
+    job: Job
+    """Of every replica, but for its id, its number and its port."""
+    run_spec: RunSpec = field(name="work")
+    by: str | UnsetType = UNSET
+    """The user who deployed it, where known."""
+
+
+class ServiceLimitsSet(
+    Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="ServiceLimitsSet"
+):
+    """A user set how many replicas a service has at least and at most."""
+
+    at_ms: Millis
+    service: str
+    team: TeamId
+    replicas_min: int
+    replicas_max: int
+    by: str | UnsetType = UNSET
+
+
+class ServiceScaled(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="ServiceScaled"):
+    """The number of replicas that a service needs has changed."""
+
+    at_ms: Millis
+    service: str
+    team: TeamId
+    target: int
+    reason: Reason
+
+
+class ReplicaReady(Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="ReplicaReady"):
+    """A replica answers its probe, and gets requests."""
+
+    at_ms: Millis
+    job_id: JobId
+    service: str
+    url: str
+
+
+class ReplicaUnready(
+    Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="ReplicaUnready"
+):
+    """A replica does not answer its probe any more, and gets no requests."""
+
+    at_ms: Millis
+    job_id: JobId
+    service: str
+    reason: Reason
+
+
+class ReplicaDrainStarted(
+    Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="ReplicaDrainStarted"
+):
+    """A replica gets no new requests, and is stopped once it has finished those it has."""
+
+    at_ms: Millis
+    job_id: JobId
+    service: str
+    reason: Reason
+    has_failed: bool = False
+    """Whether it is replaced because it did not answer."""
+
+
+class RolloutAdvanced(
+    Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="RolloutAdvanced"
+):
+    """A revision that is being rolled out gets another share of the requests."""
+
+    at_ms: Millis
+    service: str
+    team: TeamId
+    revision: str
+    weight: float
+    """In percent; at 100 it is promoted once enough of its replicas are ready."""
+    by: str | UnsetType = UNSET
+    """The user who set the share; unset if it was the next step."""
+
+
+class ServicePromoted(
+    Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="ServicePromoted"
+):
+    """A revision has all requests; the replicas of the one before drain."""
+
+    at_ms: Millis
+    service: str
+    team: TeamId
+    revision: str
+
+
+class ServiceRolledBack(
+    Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="ServiceRolledBack"
+):
+    """A revision loses its requests to another one."""
+
+    at_ms: Millis
+    service: str
+    team: TeamId
+    revision: str
+    """The revision that loses them."""
+    to: str
+    reason: Reason
+    by: str | UnsetType = UNSET
+    """The user who rolled it back; unset if it was a rule."""
+
+
+class ServiceRemoved(
+    Struct, frozen=True, forbid_unknown_fields=True, gc=False, tag="ServiceRemoved"
+):
+    """A service is being removed: its replicas drain."""
+
+    at_ms: Millis
+    service: str
+    team: TeamId
+    by: str | UnsetType = UNSET
+
+
 Event = (
     NodeJoined
     | NodeLost
     | NodeReturned
     | NodeCordoned
+    | NodeLeft
     | NodeTested
     | NodeAccepted
     | JobSubmitted
@@ -234,8 +429,23 @@ Event = (
     | JobBusy
     | JobHeld
     | JobReleased
+    | JobChanged
+    | ModelRegistered
+    | ModelAliasMoved
+    | ModelStaged
+    | ModelVersionRemoved
     | ActionOrdered
     | ActionRefused
+    | ServiceDeployed
+    | ServiceLimitsSet
+    | ServiceScaled
+    | ReplicaReady
+    | ReplicaUnready
+    | ReplicaDrainStarted
+    | RolloutAdvanced
+    | ServicePromoted
+    | ServiceRolledBack
+    | ServiceRemoved
 )
 
 KIND_OF: dict[type[Event], str] = {
@@ -243,16 +453,30 @@ KIND_OF: dict[type[Event], str] = {
 }
 """The name of each event on the wire and in the journal, independent of the class name."""
 
-NodeEvent = NodeJoined | NodeLost | NodeReturned | NodeCordoned | NodeTested | NodeAccepted
+ModelEvent = ModelRegistered | ModelAliasMoved | ModelStaged | ModelVersionRemoved
+NodeEvent = (
+    NodeJoined | NodeLost | NodeReturned | NodeCordoned | NodeLeft | NodeTested | NodeAccepted
+)
+ServiceEvent = (
+    ServiceDeployed
+    | ServiceLimitsSet
+    | ServiceScaled
+    | RolloutAdvanced
+    | ServicePromoted
+    | ServiceRolledBack
+    | ServiceRemoved
+)
+"""Events of a whole service; those of one replica are about its job."""
+ReplicaEvent = ReplicaReady | ReplicaUnready | ReplicaDrainStarted
 
 
 def job_of(event: Event) -> JobId | None:
     """Return the job that an event is about, if any."""
-    if isinstance(event, JobSubmitted):
+    if isinstance(event, JobSubmitted | JobChanged):
         return event.job.id
     if isinstance(event, ActionOrdered | ActionRefused):
         return event.action.job_id
-    return None if isinstance(event, NodeEvent) else event.job_id
+    return None if isinstance(event, NodeEvent | ServiceEvent | ModelEvent) else event.job_id
 
 
 def node_of(event: Event) -> NodeId | None:
@@ -260,3 +484,16 @@ def node_of(event: Event) -> NodeId | None:
     if isinstance(event, NodeJoined):
         return event.node.id
     return event.node_id if isinstance(event, NodeEvent) else None
+
+
+def service_of(event: Event) -> str | None:
+    """Return the service that an event is about, if it is about one or about its replica."""
+    if isinstance(event, JobSubmitted):
+        terms = event.job.terms
+        return None if terms is None or terms.service is UNSET else terms.service.service
+    return event.service if isinstance(event, ServiceEvent | ReplicaEvent) else None
+
+
+def team_of_model(event: ModelEvent) -> TeamId:
+    """Return the team whose model an event is about."""
+    return event.version.team if isinstance(event, ModelRegistered) else event.team

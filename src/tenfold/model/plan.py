@@ -83,6 +83,28 @@ class ServiceDemand(Struct, frozen=True, kw_only=True):
     precisions: Annotated[
         tuple[Precision, ...], Meta(description="Precision to try; repeatable (default: bf16, fp8)")
     ] = ("bf16", "fp8")
+    attainment: Annotated[
+        float,
+        Meta(
+            gt=0, lt=1, description="Share of requests that must meet the targets (default: 0.99)"
+        ),
+    ] = 0.99
+    spare_replicas: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1000,
+            description="Replica failures to tolerate while still meeting the targets (default: 1)",
+        ),
+    ] = 1
+    headroom: Annotated[
+        float,
+        Meta(
+            ge=0,
+            lt=1,
+            description="Share of the capacity of each replica to leave free (default: 0.1)",
+        ),
+    ] = 0.1
 
 
 class TrainPlan(Struct, frozen=True, kw_only=True):

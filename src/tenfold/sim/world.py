@@ -135,6 +135,7 @@ class SimWorld(RunningJobs):
                 assert type(action) is RefuseJob
                 self._unfinished -= 1
                 self.meters.refused_jobs.append(self._by_id[action.job_id])
+                self.meters.refused_reasons.append(action.reasons)
                 outcomes.append(JobRefused(now_ms, action.job_id, action.reasons))
         return outcomes
 

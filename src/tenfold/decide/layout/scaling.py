@@ -14,6 +14,8 @@ from tenfold.model.reason import Reason, Value
 KNEE_RETURN = 0.7
 """The knee is the last size up to which each doubling returns at least this share."""
 SIZES_MAX = 24
+GROWN_LEAST = 0.01
+"""Growth of a part's share of the step below which it does not explain lost throughput."""
 
 
 class ScalePoint(Struct, frozen=True, kw_only=True):
@@ -152,7 +154,7 @@ def _reasons(points: list[ScalePoint], knee: int | None, slower_from: int | None
 
 
 def _grown(before: ScalePoint, after: ScalePoint) -> dict[str, Value]:
-    """Return two sizes, and the part whose share of the step grew most."""
+    """Return two sizes, and the part whose share of the step grew most, if one clearly did."""
     parts = after.breakdown_s
     share = {
         name: parts[name] / after.step_s - before.breakdown_s[name] / before.step_s
@@ -162,4 +164,6 @@ def _grown(before: ScalePoint, after: ScalePoint) -> dict[str, Value]:
     worst = max(share, key=lambda name: share[name])
     was = before.breakdown_s[worst] / before.step_s
     now = parts[worst] / after.step_s
-    return {"gpus": before.gpus, "next": after.gpus, "part": worst, "was": was, "now": now}
+    sizes: dict[str, Value] = {"gpus": before.gpus, "next": after.gpus}
+    grew: dict[str, Value] = {"part": worst, "was": was, "now": now}
+    return sizes | grew if now - was >= GROWN_LEAST else sizes

@@ -1,7 +1,8 @@
 """Choose how to serve a model at the lowest cost: precision, GPUs per replica, replicas.
 
-Every candidate is loaded up to its latency targets; the number of replicas follows from
-that, and the cheapest candidate wins. Each candidate is one entry of an array.
+Every candidate is loaded until too few of its requests meet the latency targets, or until its
+headroom is used up. That gives the number of replicas; spare ones are added, and the cheapest
+candidate wins. Each candidate is one entry of an array.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,13 +16,13 @@ from tenfold.model.fleet.hardware import Accelerator
 from tenfold.model.plan import Precision, ServiceDemand
 from tenfold.model.reason import Misfit, Reason, Value
 from tenfold.physics.arrays import Floats
-from tenfold.physics.serving.batching import EngineLimits, Served
+from tenfold.physics.serving.batching import EngineLimits, Served, under_load
 from tenfold.physics.serving.coldstart import (
     MEASURED_LOADER,
     MEASURED_SOFTWARE,
     cold_start,
 )
-from tenfold.physics.serving.devices import serving_devices
+from tenfold.physics.serving.devices import ServingNetwork, serving_devices
 from tenfold.physics.serving.engines import ServingProfile, efficiency_of, limits_of
 from tenfold.physics.serving.kv_cache import ReplicaLayout, weights_bytes_per_gpu
 from tenfold.physics.serving.online import Stream, online
@@ -54,7 +55,16 @@ class ServeTarget(Struct, frozen=True, kw_only=True):
     gpus: int
     gpus_per_node: int
     scaleup_gpus: int
+    network_bytes_per_s: float
+    """Of each accelerator, to those beyond its node or scale-up domain."""
     usd_per_gpu_hour: float
+
+    @property
+    def network(self) -> ServingNetwork:
+        """What the ranks of a replica meet over, in a node and beyond it."""
+        return ServingNetwork(
+            float(max(self.scaleup_gpus, self.gpus_per_node)), self.network_bytes_per_s
+        )
 
 
 class ServePlan(Struct, frozen=True, kw_only=True):
@@ -68,10 +78,20 @@ class ServePlan(Struct, frozen=True, kw_only=True):
     pp: int
     gpus_per_replica: int
     replicas: int
+    spare_replicas: int
+    """Of the replicas; without them, the others still meet the targets."""
     gpus: int
     qps_per_replica_max: float
+    """At which the targets are met and the headroom is left free."""
+    utilisation: float
+    """Share of the capacity in use, with all replicas up."""
     ttft_s: float
     tpot_s: float
+    ttft_s_p99: float
+    tpot_s_p99: float
+    ttft_s_attained: float
+    """Met by the share of requests that was asked for, with all spare replicas lost."""
+    tpot_s_attained: float
     output_tokens_per_s: float
     concurrent: float
     memory_gib: float
@@ -112,11 +132,12 @@ def plan_serve(
         return Misfit((Reason("no-accelerators"),))
     idle = _served(request, found, np.full(found.count, QPS_LEAST))
     qps_max = _qps_max(request, found)
-    replicas = np.ceil(request.service.qps / np.maximum(qps_max, QPS_LEAST) - 1e-9)
-    share = np.minimum(request.service.qps / np.maximum(replicas, 1.0), qps_max)
-    loaded = _served(request, found, np.maximum(share, QPS_LEAST))
+    needed = np.maximum(np.ceil(request.service.qps / np.maximum(qps_max, QPS_LEAST) - 1e-9), 1.0)
+    replicas = needed + request.service.spare_replicas
+    loaded = _served(request, found, _share(request, replicas, qps_max))
+    degraded = _served(request, found, _share(request, needed, qps_max))
     plans = [
-        _plan(request, found, place, qps_max, replicas, loaded)
+        _plan(request, found, place, qps_max, replicas, (loaded, degraded))
         for place in range(found.count)
         if qps_max[place] > QPS_LEAST
     ]
@@ -159,7 +180,9 @@ def _arrays(
     )
     replica = Replica(
         shape,
-        serving_devices([target.part for target, *_ in rows]),
+        serving_devices(
+            [target.part for target, *_ in rows], [target.network for target, *_ in rows]
+        ),
         layout,
         number.widths,
         number.math_bits,
@@ -184,13 +207,21 @@ def _served(request: ServeRequest, found: _Candidates, qps: Floats) -> Served:
         clients=np.full(size, np.nan),
         requests=np.full(size, np.inf),
         gateway_s=np.array([family.gateway_s if family else 0.005 for family in families]),
+        goal=request.service.attainment,
     )
     return online(found.replica, found.limits, stream)
 
 
+def _share(request: ServeRequest, replicas: Floats, qps_max: Floats) -> Floats:
+    return np.maximum(np.minimum(request.service.qps / replicas, qps_max), QPS_LEAST)
+
+
 def _meets(request: ServeRequest, served: Served) -> Floats:
-    good = (served.ttft_s <= request.service.ttft_s) & (served.tpot_s <= request.service.tpot_s)
-    return (good & (served.fits > 0) & (served.saturated == 0)).astype(np.float64)
+    service, load = request.service, under_load(served)
+    good = (load.ttft_goal_s <= service.ttft_s) & (load.tpot_goal_s <= service.tpot_s)
+    # An estimate of the capacity errs by about a tenth: nothing may hang on the last of it.
+    free = load.offered_qps <= (1.0 - service.headroom) * load.capacity_qps
+    return (good & free & (served.fits > 0) & (load.overloaded == 0)).astype(np.float64)
 
 
 def _qps_max(request: ServeRequest, found: _Candidates) -> Floats:
@@ -211,8 +242,10 @@ def _plan(
     place: int,
     qps_max: Floats,
     replicas: Floats,
-    served: Served,
+    loads: tuple[Served, Served],
 ) -> ServePlan:
+    served, degraded = loads
+    load, rest = under_load(served), under_load(degraded)
     target = found.targets[place]
     layout = found.replica.layout
     each = int(layout.gpus[place])
@@ -228,10 +261,16 @@ def _plan(
         pp=int(layout.pp[place]),
         gpus_per_replica=each,
         replicas=count,
+        spare_replicas=request.service.spare_replicas,
         gpus=count * each,
         qps_per_replica_max=float(qps_max[place]),
+        utilisation=float(load.offered_qps[place] / load.capacity_qps[place]),
         ttft_s=float(served.ttft_s[place]),
         tpot_s=float(served.tpot_s[place]),
+        ttft_s_p99=float(load.ttft_p99_s[place]),
+        tpot_s_p99=float(load.tpot_p99_s[place]),
+        ttft_s_attained=float(rest.ttft_goal_s[place]),
+        tpot_s_attained=float(rest.tpot_goal_s[place]),
         output_tokens_per_s=tokens_per_s,
         concurrent=float(served.batch[place]) * count,
         memory_gib=float(served.memory_bytes[place]) / GIB,
@@ -264,7 +303,7 @@ def _why(
     plans: Sequence[ServePlan],
 ) -> list[Reason]:
     """Return why the best won and, by kind of failure, why the others were ruled out."""
-    reasons = _verdict(plans)
+    reasons = _verdict(request, plans)
     large = int((idle.fits == 0).sum())
     if large:
         reasons.append(Reason("weights-too-large", {"candidates": large, "of": found.count}))
@@ -276,7 +315,7 @@ def _why(
     return reasons
 
 
-def _verdict(plans: Sequence[ServePlan]) -> list[Reason]:
+def _verdict(request: ServeRequest, plans: Sequence[ServePlan]) -> list[Reason]:
     if not plans:
         return []
     best = plans[0]
@@ -291,7 +330,17 @@ def _verdict(plans: Sequence[ServePlan]) -> list[Reason]:
         "usd": best.usd_per_million_tokens or 0.0,
         "qps": best.qps_per_replica_max,
     }
-    return [Reason("cheapest", fields)]
+    service = request.service
+    sized: dict[str, Value] = {
+        "needed": best.replicas - best.spare_replicas,
+        "attainment": service.attainment,
+        "ttft_s": best.ttft_s_attained,
+        "tpot_s": best.tpot_s_attained,
+        "free": service.headroom,
+        "spare": best.spare_replicas,
+        "used": best.utilisation,
+    }
+    return [Reason("cheapest", fields), Reason("sized-by-tail", sized)]
 
 
 def _too_slow(

@@ -101,7 +101,8 @@ def _whole(request: TrainRequest, grid: _Grid, dp: Floats) -> NDArray[np.bool_]:
     # Embedding and head may each count as a layer at the two ends.
     even = (layers % chunks == 0) | ((layers + 2) % chunks == 0)
     good &= np.where(virtual > 1, even & (pp > 1) & (per_rank % pp == 0), True)
-    good &= (layers % pp == 0) | ((layers + 2) % pp == 0) | (pp <= layers / 4)
+    # Stages may differ by a layer: what does not divide is spread over the first ones.
+    good &= pp <= layers
     # Ranks of a sequence take equal parts of it; causal ones two parts each, for balance.
     good &= request.seq % (tp * np.where(cp > 1, 2 * cp, 1.0)) == 0
     good &= (dp * cp * tp) % grid.ep == 0

@@ -10,14 +10,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.decide.layout.batches import best_batch, better_batch, tokens_per_s
+from tenfold.decide.layout.choose import choose_size
 from tenfold.decide.layout.families import why
 from tenfold.decide.layout.outcome import Outcome, outcome_at
 from tenfold.decide.layout.request import PlanningTarget, TrainRequest
 from tenfold.decide.layout.scaling import ScalingCurve, curve, sizes
 from tenfold.decide.layout.search import Timed, search
-from tenfold.model.reason import Misfit, Reason, Value
+from tenfold.model.reason import Misfit, Reason
 
-SECONDS_PER_DAY = 86_400
 FRONT_PER_SIZE = 3
 
 
@@ -43,7 +43,7 @@ def plan_train(
     if not found:
         largest, _ = best_batch(request, target, request.job.gpus or target.gpus)
         return Misfit(tuple(why(largest)))
-    chosen, choice = _choose(request, found, made)
+    chosen, choice = choose_size(request, found, made)
     if request.job.gpus is not None and chosen.gpus != request.job.gpus:
         return Misfit(tuple(why(best_batch(request, target, request.job.gpus)[0])))
     plans = tuple(outcome_at(chosen, place) for place in range(min(keep, chosen.found)))
@@ -100,67 +100,6 @@ def _counts(request: TrainRequest, target: PlanningTarget) -> list[int]:
     if request.job.gpus is None:
         return sizes(target)
     return sorted(dict.fromkeys([*sizes(replace(target, gpus=request.job.gpus)), request.job.gpus]))
-
-
-def _choose(
-    request: TrainRequest, found: list[Timed], made: ScalingCurve
-) -> tuple[Timed, list[Reason]]:
-    """Return the size to recommend, and why that one."""
-    if request.job.gpus is not None:
-        exact = [timed for timed in found if timed.gpus == request.job.gpus]
-        return (exact or found)[-1], []
-    heads = [(timed, outcome_at(timed, 0)) for timed in found if timed.gpus in made.judged]
-    if request.job.tokens is not None and request.job.deadline_s is not None:
-        days = request.job.deadline_s / SECONDS_PER_DAY
-        in_time = [pair for pair in heads if pair[1].run and pair[1].run.days <= days]
-        if (
-            in_time
-            and request.job.budget_usd is not None
-            and _least(in_time) > request.job.budget_usd
-        ):
-            best = min(in_time, key=lambda pair: _usd(pair[1]))
-            return best[0], [_missed("budget", request.job.budget_usd, best[1])]
-        if in_time:
-            best = min(in_time, key=lambda pair: (_usd(pair[1]), pair[0].gpus))
-            return best[0], [_met("deadline", days, best[1])]
-        best = min(heads, key=lambda pair: _days(pair[1]))
-        return best[0], [_missed("deadline", days, best[1])]
-    if request.job.tokens is not None and request.job.budget_usd is not None:
-        within = [pair for pair in heads if _usd(pair[1]) <= request.job.budget_usd]
-        if within:
-            best = min(within, key=lambda pair: _days(pair[1]))
-            return best[0], [_met("budget", request.job.budget_usd, best[1])]
-        best = min(heads, key=lambda pair: _usd(pair[1]))
-        return best[0], [_missed("budget", request.job.budget_usd, best[1])]
-    knee = next(timed for timed in found if timed.gpus == made.knee)
-    if made.scales_throughout:
-        return knee, [Reason("at-the-top", {"gpus": knee.gpus})]
-    return knee, [Reason("at-the-knee", {"gpus": knee.gpus})]
-
-
-def _least(heads: list[tuple[Timed, Outcome]]) -> float:
-    return min(_usd(outcome) for _, outcome in heads)
-
-
-def _usd(outcome: Outcome) -> float:
-    return outcome.run.usd if outcome.run else outcome.usd_per_step
-
-
-def _days(outcome: Outcome) -> float:
-    return outcome.run.days if outcome.run else outcome.step_s
-
-
-def _met(what: str, limit: float, outcome: Outcome) -> Reason:
-    return Reason(f"{what}-met", _compared(limit, outcome))
-
-
-def _missed(what: str, limit: float, outcome: Outcome) -> Reason:
-    return Reason(f"{what}-missed", _compared(limit, outcome))
-
-
-def _compared(limit: float, outcome: Outcome) -> dict[str, Value]:
-    days, usd = float(_days(outcome)), float(_usd(outcome))
-    return {"limit": limit, "gpus": outcome.plan.gpus, "days": days, "usd": usd}
 
 
 def _contenders(found: Sequence[Timed]) -> list[Outcome]:

@@ -59,13 +59,13 @@ def moved(view: FleetView, actions: Sequence[Action]) -> list[Action]:
     failed = _failed_on(view, actions)
     if not failed:
         return list(actions)
-    free_after = _FreeAfter(view, actions)
+    free_after = FreeAfter(view, actions)
     found: list[Action] = []
     for action in actions:
         avoided = failed.get(action.job_id)
         if avoided and isinstance(action, StartJob):
             job = view.pending[action.job_id]
-            found.append(StartJob(job.id, free_after.moved(job, action.slots, avoided)))
+            found.append(replace(action, slots=free_after.moved(job, action.slots, avoided)))
         else:
             found.append(action)
     return found
@@ -86,7 +86,7 @@ def _failed_on(view: FleetView, actions: Sequence[Action]) -> dict[JobId, dict[N
     return {job_id: nodes for job_id, nodes in again.items() if nodes}
 
 
-class _FreeAfter:
+class FreeAfter:
     """What is free once the actions of a decision have been carried out."""
 
     def __init__(self, view: FleetView, actions: Sequence[Action]) -> None:
@@ -112,30 +112,44 @@ class _FreeAfter:
             if slot.node in avoided:
                 other = self._other(job, made, slot, avoided)
                 if other is not None:
-                    self._take(job, made, -1)
-                    made = (*made[:place], replace(slot, node=other), *made[place + 1 :])
-                    self._take(job, made, 1)
+                    made = self.move(job, made, place, other)
+        return made
+
+    def alike(self, job: Job, slots: tuple[Slot, ...], slot: Slot) -> list[NodeId]:
+        """Return the other nodes like that of a slot which could hold it, in fleet order."""
+        own, cpus_memory = _kind(self._view, slot.node), per_member(job.shape, len(slots))
+        mine = {one.node: None for one in slots}
+        return [
+            node.id
+            for node in self._view.nodes.values()
+            if node.id not in mine
+            and (node.pool, node.site, node.accelerator, node.tags) == own
+            and self._accepts(node, job)
+            and self._holds(node, slot, cpus_memory)
+        ]
+
+    def move(self, job: Job, slots: tuple[Slot, ...], place: int, node: NodeId) -> tuple[Slot, ...]:
+        """Return slots with one of them on another node, and count it there."""
+        self._take(job, slots, -1)
+        made = (*slots[:place], replace(slots[place], node=node), *slots[place + 1 :])
+        self._take(job, made, 1)
         return made
 
     def _other(
         self, job: Job, slots: tuple[Slot, ...], slot: Slot, avoided: dict[NodeId, None]
     ) -> NodeId | None:
         """Return the fullest node with enough free; among equals the first."""
-        view, own = self._view, _kind(self._view, slot.node)
-        cpus, memory = per_member(job.shape, len(slots))
-        mine = {one.node: None for one in slots}
-        best: tuple[int, NodeId] | None = None
-        for node in view.nodes.values():
-            alike = (node.pool, node.site, node.accelerator, node.tags) == own
-            if not alike or node.id in avoided or node.id in mine or not self._accepts(node, job):
-                continue
-            gpus, cpus_free, memory_free = self._free(node.id)
-            has_rest = (not node.cpus_milli or cpus_free >= cpus) and (
-                not node.memory_mib or memory_free >= memory
-            )
-            if gpus >= slot.gpus and has_rest and (best is None or gpus < best[0]):
-                best = (gpus, node.id)
-        return None if best is None else best[1]
+        found = [node for node in self.alike(job, slots, slot) if node not in avoided]
+        return min(found, key=lambda node: self._free(node)[0], default=None)
+
+    def _holds(self, node: Node, slot: Slot, cpus_memory: tuple[int, int]) -> bool:
+        """Return whether a node has enough free for a slot."""
+        gpus, cpus_free, memory_free = self._free(node.id)
+        cpus, memory = cpus_memory
+        has_rest = (not node.cpus_milli or cpus_free >= cpus) and (
+            not node.memory_mib or memory_free >= memory
+        )
+        return gpus >= slot.gpus and has_rest
 
     def _accepts(self, node: Node, job: Job) -> bool:
         """Return whether a node is up and not reserved for another job."""

@@ -8,6 +8,8 @@ submitted to another fleet; the user gets a notice.
 from collections.abc import Iterator
 from typing import Literal
 
+from msgspec import UNSET
+
 from tenfold.model.fleet.constraints import PlacementConstraints
 from tenfold.model.job.submission import Submission
 from tenfold.model.job.terms import Terms
@@ -51,7 +53,21 @@ def ignored_keys(policy: Policy, submission: Submission) -> tuple[str, ...]:
     has_hours = policy.govern is not None and bool(policy.govern.off_peak)
     if policy.name == "governed" and terms.off_peak and not has_hours:
         notes.append("`off_peak` has no effect: the policy `governed` defines no off-peak hours")
-    return tuple(notes)
+    return (*notes, *_data_notes(policy, terms))
+
+
+def _data_notes(policy: Policy, terms: Terms) -> list[str]:
+    """Return a notice if the data of a job does not count in the choice of a site."""
+    if terms.data is UNSET:
+        return []
+    if policy.name == "slurm":
+        return ["policy `slurm` ignores `data`: it does not compare sites"]
+    known = {} if policy.sites is UNSET else policy.sites.data
+    return [
+        f"`data` has no effect for `{name}`: this fleet has no [[data]] of that name, or one site"
+        for name in terms.data
+        if name not in known
+    ]
 
 
 def _keys_set(submission: Submission) -> Iterator[Key]:

@@ -370,3 +370,9 @@ def _may_be_blocked_by_topology(shape: Shape) -> bool:
 def _node_index(split: GangSplit) -> TopologyNodeIndex:
     assert isinstance(split.node_index, TopologyNodeIndex)
     return split.node_index
+
+
+def powered_capacity(view: FleetView) -> TopologyCapacity | None:
+    """Return free capacity within the power limits of racks; None where no limit must hold."""
+    limited = any(node.rack_watts_always is True for node in view.nodes.values())
+    return TopologyCapacity.of(view) if limited else None

@@ -21,6 +21,8 @@ class FleetStatus(Struct, frozen=True, kw_only=True):
     """By state; below `operator`, only your team's."""
     event: int
     """The last event included."""
+    policy: str = ""
+    """The policy that places jobs."""
 
 
 class IdleJob(Struct, frozen=True, kw_only=True):
@@ -70,5 +72,30 @@ class Health(Struct, frozen=True, kw_only=True):
     """Health, and a clock warning."""
 
     status: str
+    role: str | UnsetType = UNSET
+    """`leader` or `standby`, where control planes share a journal."""
     clock_ahead_s: float | UnsetType = UNSET
     """How far event times are ahead of the machine's clock, if a second or more."""
+
+
+class ControlPlane(Struct, frozen=True, kw_only=True):
+    """One of the control planes that share a journal."""
+
+    name: str
+    url: str
+    role: str
+    """`leader`, `standby`, or `gone` if it was not seen for several leases."""
+    host: str
+    """Its machine and process."""
+    version: str
+    seen_s: float
+    """How long ago it was seen, by the clock of the database."""
+
+
+class ControlPlanes(Struct, frozen=True, kw_only=True):
+    """The control planes that share the journal; none if it is not shared."""
+
+    control_planes: tuple[ControlPlane, ...]
+    epoch: int | UnsetType = UNSET
+    """Of the leader; it increases with each."""
+    lease_s: float | UnsetType = UNSET

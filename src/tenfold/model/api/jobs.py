@@ -5,6 +5,7 @@ from typing import Any, Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from tenfold.model.api.nodes import CordonedNode
+from tenfold.model.job.array_spec import read_array
 from tenfold.model.job.job import ENDED, JobState
 from tenfold.model.job.origin import Origin
 from tenfold.model.job.usage import Measure
@@ -29,15 +30,18 @@ class Submitted(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Members of an array; 0 for a single job."""
     members: tuple[str, ...] = ()
     """The ids of the first members."""
+    indexes: str = ""
+    """Indexes of the members as ranges, if they are not 0, 1, 2 and so on."""
     notes: tuple[str, ...] = ()
-    """Keys of the job that the policy ignores."""
+    """Keys of the job that the policy ignores, and dependencies that a rerun leaves out."""
 
     @property
     def ids(self) -> tuple[str, ...]:
         """The ids of all jobs: the one, or all members of the array."""
         if not self.count:
             return (self.id,)
-        return tuple(f"{self.id}[{member}]" for member in range(self.count))
+        members = read_array(self.indexes, self.count).indexes if self.indexes else ()
+        return tuple(f"{self.id}[{member}]" for member in members or range(self.count))
 
 
 class Batch(Struct, frozen=True, kw_only=True):
@@ -120,6 +124,8 @@ class Requested(Struct, frozen=True, kw_only=True):
     """Acceptable accelerator types; empty means any."""
     cpus: float = 0.0
     memory_gib: float = 0.0
+    memory_limit_of: str | UnsetType = UNSET
+    """Whether its memory limits the `job` or each `process`; `UNSET` if not known, or none."""
     time_limit_s: float | None = None
     grace_s: float | None = None
     priority: int = 0
@@ -127,6 +133,12 @@ class Requested(Struct, frozen=True, kw_only=True):
     kind: str = "batch"
     after: tuple[str, ...] = ()
     """Jobs that must succeed first."""
+    after_any: tuple[str, ...] | UnsetType = UNSET
+    """Jobs that must end first; `UNSET` if there are none."""
+    rerun_of: str | UnsetType = UNSET
+    """The job that it repeats; `UNSET` if it is no rerun."""
+    array_most: int | UnsetType = UNSET
+    """How many members of its array run at once; `UNSET` if all may."""
 
 
 class Job(Struct, frozen=True, kw_only=True):
@@ -160,6 +172,8 @@ class Job(Struct, frozen=True, kw_only=True):
     submitted_at: str | UnsetType | None = UNSET
     elapsed_s: float | UnsetType = UNSET
     """How long its latest attempt has run, or ran; `UNSET` if it has not started."""
+    service: str | UnsetType = UNSET
+    """The service that it is a replica of, while it has not ended."""
     gpu_hours: float | UnsetType = UNSET
     """GPU-hours of all its attempts, where a single job is shown."""
     requested: Requested | UnsetType = UNSET

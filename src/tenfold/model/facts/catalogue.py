@@ -21,6 +21,7 @@ from tenfold.model.fleet.facility import (
 from tenfold.model.fleet.hardware import Accelerator, LinkClass, NodeShape
 from tenfold.model.fleet.storage import Medium, TierClass
 from tenfold.model.job.workload import WorkloadMix
+from tenfold.model.market.offer import ProviderTerms
 
 F = TypeVar("F", bound=Fact)
 
@@ -81,7 +82,9 @@ class FactTable(Generic[F]):
     def hint(self, name: str) -> str:
         """Return what to try instead of an unknown name."""
         near = get_close_matches(spelling(name), list(self._names), n=3, cutoff=0.6)
-        listing = f"`tenfold facts list --kind {self.kind}` lists them all"
+        listing = f"`tenfold facts list --kind {self.kind}` lists every {self.noun}"
+        if self.kind == "accelerator":
+            listing = f"{listing}; `--facts` adds your own"
         if len(self) <= LISTED_MAX:
             listing = f"known: {', '.join(f'`{fact.name}`' for fact in self)}"
         if not near:
@@ -103,6 +106,7 @@ class Catalogue(Struct, frozen=True, kw_only=True):
     cooling: FactTable[CoolingClass]
     energy: FactTable[EnergyDefaults]
     prices: FactTable[PriceFact]
+    providers: FactTable[ProviderTerms]
     unit_prices: FactTable[UnitPrice]
     models: FactTable[ModelPreset]
     stacks: FactTable[StackProfile]

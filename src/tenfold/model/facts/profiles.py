@@ -32,6 +32,7 @@ class EngineProfile(Fact, frozen=True, kw_only=True):
     requests_usual: float | None = None
     requests_online: float | None = None
     gateway_s: float = 0.005
+    poll_steps: float = 0.0
     attention_dp_from: str = ""
 
 

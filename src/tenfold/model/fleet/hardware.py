@@ -39,6 +39,8 @@ class Accelerator(Fact, frozen=True, kw_only=True):
     pcie_gen: int | None = None
     pcie_gb_per_s: float | None = None
     tdp_w: float | None = None
+    trains: bool = True
+    """Whether its software runs training; inference parts do not."""
     best_for: str = ""
 
     @property

@@ -2,11 +2,13 @@
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from tenfold.model.ids import DomainId, NodeId, PoolId, SiteId
 
 NodeState = Literal["up", "cordoned", "down"]
+RecordedState = Literal["up", "cordoned", "down", "left"]
+"""Of a node that ever joined."""
 
 
 class Node(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, gc=False):
@@ -32,5 +34,8 @@ class Node(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, gc=Fal
     watts_per_gpu: int = 0
     rack_watts: int = 0
     """The power limit of its rack; 0 means no limit."""
+    rack_watts_always: bool | UnsetType = UNSET
+    """Set where `rack_watts` holds under every policy. For nodes without it, of journals of earlier
+    versions, only the policy `governed` applies it."""
     domains: tuple[DomainId, ...] = ()
     """The failure domains that contain it, innermost first."""

@@ -19,6 +19,7 @@ from tenfold.model.ids import (
     TeamId,
     TierId,
 )
+from tenfold.model.market.offer import Trust
 from tenfold.model.strings import Name
 from tenfold.model.units import Bytes, BytesPerSecond, UsdMicros
 
@@ -45,6 +46,10 @@ class Site(Struct, frozen=True, kw_only=True):
 
     id: SiteId
     region: str = ""
+    owner: str = ""
+    """Whose hardware it is, where not yours: its use is metered and owed to them."""
+    trust: Trust | None = None
+    """How far its operator is trusted; a job may require a level."""
     residency: tuple[str, ...] = ()
     certifications: tuple[str, ...] = ()
     power_kw_limit: float | None = None
@@ -178,6 +183,14 @@ class Tier(Struct, frozen=True, kw_only=True):
     defaulted: tuple[str, ...] = ()
 
 
+class Dataset(Struct, frozen=True, kw_only=True):
+    """Data that jobs name: its size, and the sites that hold it."""
+
+    name: str
+    bytes: Bytes
+    sites: tuple[SiteId, ...]
+
+
 class Team(Struct, frozen=True, kw_only=True):
     """A team that shares the fleet; teams form a tree through `parent`."""
 
@@ -204,7 +217,7 @@ class LintPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     host_memory_gib: Annotated[float, Meta(gt=0, le=1_000_000)] = 256.0
     cpus_per_gpu: Annotated[float, Meta(gt=0, le=1_000)] = 6.0
     nvme_gb_per_s_per_drive: Annotated[float, Meta(gt=0, le=1_000)] = 3.0
-    single_shelf_tb: Annotated[float, Meta(gt=0, le=1_000_000_000)] = 1000.0
+    single_shelf_tb: Annotated[float, Meta(gt=0, le=1e9)] = 1000.0
     domain_share: Annotated[float, Meta(gt=0, le=1)] = 0.5
 
 
@@ -220,6 +233,7 @@ class FleetSpec(Struct, frozen=True, kw_only=True):
     domains: tuple[Domain, ...] = ()
     tiers: tuple[Tier, ...] = ()
     teams: tuple[Team, ...] = ()
+    data: tuple[Dataset, ...] = ()
     expects: Expectation = Expectation()
     lint: LintPolicy = LintPolicy()
 

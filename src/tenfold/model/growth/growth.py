@@ -32,6 +32,8 @@ OrderItem = Literal[
     "nodes", "site-power", "rack-power", "rack", "switch", "link", "floor", "storage"
 ]
 """What is ordered to fix a layer, and has a lead time."""
+LeadStage = Literal["order", "delivery", "installation", "integration", "validation"]
+"""One part of a lead time, in the order in which they pass."""
 UnitItem = Literal[
     "switch-port", "rack-position", "power-kw", "technician", "storage-tb", "link-gbps"
 ]
@@ -200,6 +202,8 @@ class LeadTime(GrowTable, frozen=True, kw_only=True):
     thing: OrderItem
     weeks_p50: Weeks
     weeks_p90: Weeks
+    stages: dict[LeadStage, tuple[Weeks, Weeks]] = {}
+    """P50 and P90 of each stage in weeks; if stated, the total follows from them."""
 
 
 class Pace(GrowTable, frozen=True, kw_only=True):
@@ -213,13 +217,13 @@ class Pace(GrowTable, frozen=True, kw_only=True):
 class Grown(GrowTable, frozen=True, kw_only=True):
     """What a planned fleet was grown from; `grow --apply` writes it.
 
-    The job history, failures and switches are those of the fleet before.
+    The job history, failures and switches are those of the original fleet.
     """
 
     fleet: Name
-    """The fleet file before, relative to the grow file."""
+    """The original fleet file, relative to the grow file."""
     policy: str = ""
-    """The policy from now on; empty: the one that the jobs ran under."""
+    """The new policy; empty: the policy that the jobs ran under."""
     sched_max_job_start: Many | None = None
     quota_gpus: dict[str, Annotated[float, Meta(ge=0, le=1e9)]] = {}
     """Quotas of teams under the policy `governed`."""
@@ -228,6 +232,8 @@ class Grown(GrowTable, frozen=True, kw_only=True):
     async_checkpoints: bool = False
     capacity: dict[str, Annotated[float, Meta(gt=0, le=1e9)]] = {}
     """Multiples of capacities that no other key states, by layer and resource."""
+    usd_per_month: Annotated[float, Meta(ge=0, le=1e12)] = 0.0
+    """What the ports, racks, power and links of the applied fixes cost."""
 
 
 class GrowSpec(Struct, frozen=True, kw_only=True):

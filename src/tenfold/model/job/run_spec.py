@@ -38,6 +38,10 @@ class RunSpec(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omi
     """The trace that the submission belongs to, as a `traceparent`; empty without one."""
     origin: Origin | None = None
     """Where it was submitted from, if the command line submitted it."""
+    slurm_variables: bool = False
+    """Whether its processes get Slurm's variables too, such as `SLURM_JOB_ID`."""
+    rerun_of: str = ""
+    """The job that it repeats, if it was submitted as a rerun."""
     submit_folder: str = ""
     """The submitter's folder, where the command starts if `folder` is empty. Checkpoints with a
     relative path are in the job's own folder all the same: two jobs must not share them."""

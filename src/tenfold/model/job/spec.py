@@ -35,6 +35,7 @@ Duration = (
     | Annotated[float, Meta(gt=0, le=DURATION_S_MAX)]
 )
 NodeCount = Annotated[int, Meta(ge=1, le=100_000)]
+DataNames = Annotated[list[Name], Meta(max_length=64)]
 GpuCount = Annotated[int, Meta(ge=1, le=10_000_000)]
 ALIASES: Mapping[str, str] = {
     "job_id": "name",
@@ -68,7 +69,7 @@ class JobSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     nodes: NodeCount | None = None
     """1, unless `gpus` is set: the scheduler then chooses."""
     gpus: Annotated[float, Meta(ge=0, le=10_000_000)] | None = None
-    """GPUs of the whole job."""
+    """Total GPUs for the job."""
     gpus_per_node: Annotated[float, Meta(ge=0, le=1_024)] = 0.0
     accelerator: NameOrNames = field(default_factory=list[str])
     cpus_per_node: Annotated[float, Meta(ge=0, le=100_000)] | None = None
@@ -79,8 +80,13 @@ class JobSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     preemptible: bool | None = None
     """Not set: for quota and windows it is preemptible; for a rank, only with a checkpoint."""
     elastic: Elastic | None = None
-    array: Annotated[int, Meta(ge=1, le=ARRAY_MOST)] | None = None
+    array: (
+        Annotated[int, Meta(ge=1, le=ARRAY_MOST)] | Annotated[str, Meta(max_length=10_000)] | None
+    ) = None
+    """The number of members, or their indexes as in Slurm: `1-9:2%3`."""
     after: JobNames = field(default_factory=list[str])
+    after_any: JobNames = field(default_factory=list[str])
+    singleton: bool = False
     env: Environment = field(default_factory=dict[str, str])
     workdir: FolderPath = ""
     checkpoint: Checkpoint | None = None
@@ -93,6 +99,9 @@ class JobSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     how: TopologyMode = "preferred"
     needs: Tags = field(default_factory=list[str])
     avoids: Tags = field(default_factory=list[str])
+    data: DataNames = field(default_factory=list[str])
+    """Data of the fleet file that it reads, for the choice of a site."""
+    slurm_variables: bool = False
     allow_pending: bool = False
     """Keep it pending where no set of nodes of the fleet can ever run it, until nodes join."""
     origin: Origin | None = None
@@ -128,6 +137,6 @@ NOT_SUBMITTED: Mapping[str, str] = {
 
 def run_only_keys(job: JobSpec) -> list[str]:
     """Return the keys in use that only affect how a job runs, not when or where it starts."""
-    keys = ("command", "image", "env", "workdir", "grace", "silent_limit")
+    keys = ("command", "image", "env", "workdir", "grace", "silent_limit", "slurm_variables")
     used = [key for key in keys if getattr(job, key)]
     return used if job.checkpoint is None else [*used, "checkpoint.dir"]

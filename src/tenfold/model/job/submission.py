@@ -21,6 +21,10 @@ ARRAY_INDEX = "TENFOLD_ARRAY_INDEX"
 """The last variable in the environment of an array member: its index."""
 
 
+ARRAY_INDEXES = "TENFOLD_ARRAY_INDEXES"
+"""The indexes of all members of an array as ranges, for members with Slurm's variables."""
+
+
 class Submission(Struct, frozen=True, kw_only=True):
     """One validated request."""
 
@@ -33,6 +37,10 @@ class Submission(Struct, frozen=True, kw_only=True):
     terms: Terms | None = None
     array: int = 0
     """Number of array members; 0 means a single job."""
+    indexes: tuple[int, ...] = ()
+    """Indexes of the members, if they are not 0, 1, 2 and so on."""
+    singleton: bool = False
+    """Whether it waits for its user's unfinished jobs of the same name."""
     event_bytes: int = 0
     """Size of the event of each of its jobs, once it was counted."""
 
@@ -40,6 +48,11 @@ class Submission(Struct, frozen=True, kw_only=True):
     def all_bytes(self) -> int:
         """Size of the events of all its jobs."""
         return self.event_bytes * (self.array or 1)
+
+    @property
+    def members(self) -> Sequence[int]:
+        """The indexes of its members; none for a single job."""
+        return self.indexes or range(self.array)
 
 
 class SubmitKey(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
@@ -68,8 +81,8 @@ def admitted(submission: Submission, number: int, now_ms: Millis) -> list[Admitt
     if not submission.array:
         return [_one(submission, JobId(base), number, now_ms)]
     return [
-        _one(submission, JobId(f"{base}[{member}]"), number + member, now_ms, base, member)
-        for member in range(submission.array)
+        _one(submission, JobId(f"{base}[{member}]"), number + place, now_ms, base, member)
+        for place, member in enumerate(submission.members)
     ]
 
 
@@ -78,8 +91,8 @@ def last_member(submission: Submission, number: int, now_ms: Millis) -> Admitted
     base = f"{submission.run_spec.name}-{number}"
     if not submission.array:
         return _one(submission, JobId(base), number, now_ms)
-    member = submission.array - 1
-    return _one(submission, JobId(f"{base}[{member}]"), number + member, now_ms, base, member)
+    member, place = submission.members[-1], submission.array - 1
+    return _one(submission, JobId(f"{base}[{member}]"), number + place, now_ms, base, member)
 
 
 def names_of(submissions: Sequence[Submission], number: int) -> tuple[JobId, ...]:
@@ -87,7 +100,7 @@ def names_of(submissions: Sequence[Submission], number: int) -> tuple[JobId, ...
     names: list[JobId] = []
     for one in submissions:
         base = f"{one.run_spec.name}-{number + len(names)}"
-        names += [JobId(f"{base}[{member}]") for member in range(one.array)] or [JobId(base)]
+        names += [JobId(f"{base}[{member}]") for member in one.members] or [JobId(base)]
     return tuple(names)
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from tenfold.model.ids import JobId
+from tenfold.model.service.replica import ReplicaRef
 from tenfold.model.units import Millis
 
 JobKind = Literal["training", "experiment", "interactive", "batch", "service"]
@@ -28,10 +29,15 @@ saves on SIGTERM."""
     """Maximum GPUs of an elastic job."""
     after: tuple[JobId, ...] = ()
     """Dependencies: jobs that must have completed first."""
+    after_any: tuple[JobId, ...] | UnsetType = UNSET
+    """Jobs that must have ended first, with success or without; unset where there are none."""
     array: str = ""
     """Id of its array."""
     array_most: int = 0
     """Maximum number of array members that run at once; 0 means all."""
+    array_most_always: bool | UnsetType = UNSET
+    """Set where `array_most` holds under every policy. For jobs without it, of traces and of
+    earlier versions, only the policy `governed` applies it."""
     off_peak: bool = False
     """Start only in the off-peak hours of the policy."""
     busy_ms: Millis | None = None
@@ -45,6 +51,16 @@ only shorten the limit of the control plane and its policy."""
     keep_on_rerank: bool | UnsetType = UNSET
     """Set where a submitted job has no checkpoint and does not set `preemptible`: it would lose
 its work, so a policy that ranks running jobs again does not stop it. Quota reclaim may."""
+
+    data: tuple[str, ...] | UnsetType = UNSET
+    """Names of the data that it reads; unset where it names none."""
+    service: ReplicaRef | UnsetType = UNSET
+    """Set where it is a replica of a service."""
+
+    @property
+    def ended_first(self) -> tuple[JobId, ...]:
+        """Jobs that must have ended first in any way."""
+        return () if self.after_any is UNSET else self.after_any
 
     @property
     def rerank_preemptible(self) -> bool:

@@ -2,9 +2,10 @@
 
 from typing import Literal, get_args
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from tenfold.model.policy.governance import GovernanceRules
+from tenfold.model.policy.site_costs import SiteCosts
 from tenfold.model.policy.slurm import SlurmPolicy
 
 PolicyName = Literal[
@@ -33,3 +34,5 @@ class Policy(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Weights and intervals of `slurm`, as read from a slurm.conf."""
     govern: GovernanceRules | None = None
     """Teams, quotas, reservations and preemption; None means one queue for all."""
+    sites: SiteCosts | UnsetType = UNSET
+    """What each site of the fleet costs; unset where it has one site."""

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from tenfold.model.ids import NodeId
 from tenfold.model.job.job import WHOLE, Job, Slot, StopCause
+from tenfold.model.reason import Reason
 from tenfold.model.units import HOUR, SECOND
 from tenfold.sim.run_state import idles_after_ms
 
@@ -57,6 +58,8 @@ class Meters:
         self.stops: list[Stop] = []
         self.resizes: list[Resize] = []
         self.refused_jobs: list[Job] = []
+        self.refused_reasons: list[tuple[Reason, ...]] = []
+        """Why, in the same order."""
         self.lost: list[tuple[int, NodeId]] = []
         """When nodes were lost, and when they returned."""
         self.returned: list[tuple[int, NodeId]] = []

@@ -48,6 +48,10 @@ class Admission:
             elif earlier in view.pending or earlier in view.orders or earlier in view.running:
                 self._after.setdefault(earlier, {})[job.id] = job
                 return False
+        for earlier in terms.ended_first:
+            if earlier in view.pending or earlier in view.orders or earlier in view.running:
+                self._after.setdefault(earlier, {})[job.id] = job
+                return False
         if terms.off_peak and not is_off_peak(self._govern, now_ms):
             heappush(self._off_peak, (job.submitted_ms, job.seq, job))
             return False
@@ -57,7 +61,11 @@ class Admission:
         """Return whether a stopped job may be queued again without checks."""
         terms = job.terms
         return terms is None or not (
-            terms.after or terms.off_peak or terms.array_most or terms.least_gpus
+            terms.after
+            or terms.ended_first
+            or terms.off_peak
+            or terms.array_most
+            or terms.least_gpus
         )
 
     def ended(self, job: Job) -> list[Job]:

@@ -17,6 +17,7 @@ from tenfold.decide.place.slurm.priority import NO_ACCOUNTS, Accounts, EndedUsag
 from tenfold.decide.place.slurm.select import NodeFilter, choose, could_hold
 from tenfold.fleet.capacity import Capacity, Slots
 from tenfold.fleet.fleet import FleetView
+from tenfold.fleet.topology.topology import powered_capacity
 from tenfold.model.actions import Action, RefuseJob, StartJob
 from tenfold.model.decision import NOTHING, Decision
 from tenfold.model.events import ActionOrdered, Event, JobEnded, JobStarted, JobSubmitted
@@ -241,7 +242,7 @@ class SlurmPlacer:
         return orders_seen == self._starts_ordered
 
     def _rebuild(self, view: FleetView) -> None:
-        self._capacity = Capacity.of(view)
+        self._capacity = powered_capacity(view) or Capacity.of(view)
         self._queues = Queues(self._policy, view)
         self._held = {
             job_id: (held.slots, held.job)
