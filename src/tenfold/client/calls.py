@@ -31,8 +31,10 @@ class JobKeys(TypedDict, total=False):
     priority: int
     preemptible: bool
     elastic: Mapping[str, int]
-    array: int
+    array: int | str
     after: Sequence[str]
+    after_any: Sequence[str]
+    singleton: bool
     env: Mapping[str, str]
     workdir: str
     checkpoint: Mapping[str, str | float]
@@ -45,6 +47,8 @@ class JobKeys(TypedDict, total=False):
     how: str
     needs: Sequence[str]
     avoids: Sequence[str]
+    data: Sequence[str]
+    slurm_variables: bool
     allow_pending: bool
     origin: Mapping[str, Any]
 
@@ -107,9 +111,9 @@ def post(
     )
 
 
-def delete(path: str, answer: type[Answer]) -> Call[Answer]:
+def delete(path: str, answer: type[Answer], **params: str | float | None) -> Call[Answer]:
     """Return a request that deletes something."""
-    return Call(method="DELETE", path=API + path, answer=answer)
+    return Call(method="DELETE", path=API + path, answer=answer, params=_as_strings(params))
 
 
 def new_key() -> str:

@@ -5,13 +5,16 @@ address for commands run by the same user, and last the demo in it. That token i
 so it is sent only to that address.
 """
 
+import fcntl
 import os
 import pwd
+import struct
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tenfold.model.errors import InputError, Refused, Unreachable
 
@@ -21,6 +24,11 @@ STATE_DIR = "TENFOLD_STATE_DIR"
 OLD_STATE_DIR = "TENFOLD_HOME"
 """The old name of `TENFOLD_STATE_DIR`, still read."""
 ADDRESS = "address.json"
+LOCK = "up.lock"
+CONTROL_PLANES = "control-planes"
+"""Where control planes with a name have their own files, in the state directory."""
+_FLOCK = "hhqqi"
+"""`struct flock` of Linux: type, whence, start, length, PID."""
 DEMO = "demo"
 """Where `tenfold up --demo` keeps its state, in the state directory."""
 SYSTEM = Path("/var/lib/tenfold")
@@ -34,6 +42,8 @@ class Address(Struct, frozen=True, kw_only=True):
     url: str
     token: str
     pid: int = 0
+    failover_s: float = 0.0
+    """How long it may take until a standby leads; 0 without one."""
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):
@@ -43,23 +53,36 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     token: str
     state_dir: Path | None = None
     """The state directory it was read from; a restarted control plane writes a new token there."""
+    urls: tuple[str, ...] = ()
+    """All control planes that share its journal, if more than one is known: any of them may lead.
+
+    The token is sent to these and to no other, whatever a server says."""
+    failover_s: float = 0.0
+    """How long it may take until another control plane of this machine leads."""
 
     @property
     def is_local(self) -> bool:
         """Whether it is on this machine, so that no proxy is used."""
-        return urlsplit(self.url).hostname in LOOPBACK
+        return all(urlsplit(url).hostname in LOOPBACK for url in (self.url, *self.urls))
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether the connection uses TLS."""
-        return self.url.startswith("https:")
+        """Whether a connection uses TLS."""
+        return any(url.startswith("https:") for url in (self.url, *self.urls))
+
+    def next_url(self, leader: str = "") -> "Endpoint | None":
+        """Return the control plane to try next: the leader, if it is one of ours."""
+        if not self.urls:
+            return None
+        at = (self.urls.index(self.url) + 1) % len(self.urls)
+        return replace(self, url=leader if leader in self.urls else self.urls[at])
 
     def reloaded(self) -> "Endpoint | None":
         """Return the endpoint in the state directory now; None if it has not changed."""
         address = None if self.state_dir is None else read_address(self.state_dir)
         if address is None or (address.url, address.token) == (self.url, self.token):
             return None
-        return Endpoint(url=address.url, token=address.token, state_dir=self.state_dir)
+        return replace(self, url=address.url, token=address.token, failover_s=address.failover_s)
 
 
 def find_state_dir(stated: Path | None = None) -> Path:
@@ -92,6 +115,29 @@ def read_address(state_dir: Path) -> Address | None:
         return None
 
 
+def own_folder(state_dir: Path, name: str) -> Path:
+    """Return where a control plane has files of its own: its lock and its log."""
+    return state_dir / CONTROL_PLANES / name if name else state_dir
+
+
+def lock_holder(folder: Path) -> int | None:
+    """Return the PID of the control plane of a folder; None if there is none.
+
+    The kernel knows who holds the lock, so this is never a process that only got its PID. It is 0
+    if that process is in another PID namespace.
+    """
+    try:
+        file = os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        request = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        kind, _, _, _, pid = struct.unpack(_FLOCK, fcntl.fcntl(file, fcntl.F_GETLK, request))
+    finally:
+        os.close(file)
+    return None if kind == fcntl.F_UNLCK else int(pid)
+
+
 def running_state_dir(stated: Path | None = None) -> Path:
     """Return the state directory of the control plane to use: the demo's if only the demo runs."""
     state_dir = find_state_dir(stated)
@@ -117,7 +163,8 @@ def find_endpoint(url: str | None = None, token: str | None = None) -> Endpoint:
     url = url or os.environ.get(URL) or ""
     token = token or os.environ.get(TOKEN) or ""
     if url and token:
-        return Endpoint(url=_checked(url), token=token)
+        urls = _checked_all(url)
+        return Endpoint(url=urls[0], token=token, urls=urls if len(urls) > 1 else ())
     state_dir = running_state_dir()
     address = read_address(state_dir)
     if not url:
@@ -132,15 +179,26 @@ def find_endpoint(url: str | None = None, token: str | None = None) -> Endpoint:
             url=address.url,
             token=token or address.token,
             state_dir=None if token else state_dir,
+            failover_s=address.failover_s,
         )
-    url = _checked(url)
-    if address is not None and address.url == url:
-        return Endpoint(url=url, token=address.token, state_dir=state_dir)
+    urls = _checked_all(url)
+    if address is not None and address.url in urls:
+        return Endpoint(
+            url=address.url,
+            token=address.token,
+            state_dir=state_dir,
+            failover_s=address.failover_s,
+        )
     raise Refused(
         "no-token",
         f"no token for `{url}`",
         f"set {TOKEN}; an admin creates tokens with `tenfold token create`",
     )
+
+
+def _checked_all(url: str) -> tuple[str, ...]:
+    """Return the URLs in a list with commas: control planes that share a journal."""
+    return tuple(dict.fromkeys(_checked(one.strip()) for one in url.split(",")))
 
 
 def _checked(url: str) -> str:
@@ -153,6 +211,7 @@ def _checked(url: str) -> str:
         raise InputError(
             "wrong-url",
             f"`{url}` is not a control plane URL",
-            "write it like http://127.0.0.1:7410",
+            "write it like http://127.0.0.1:7410; with several control planes, separate their URLs "
+            "with commas",
         )
     return url.rstrip("/")

@@ -9,6 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 
 from tenfold.client.calls import Call, JobKeys, MoreKeys, delete, get, new_key, path_quoted, post
+from tenfold.client.models import ModelOperations
 from tenfold.client.problems import (
     FaultyRequest,
     log_interrupted,
@@ -23,6 +24,7 @@ from tenfold.client.retries import (
     poll_intervals,
     retry_after_s,
 )
+from tenfold.client.storage import StorageOperations
 from tenfold.client.streams import (
     TAIL_BYTES,
     EventReader,
@@ -31,7 +33,7 @@ from tenfold.client.streams import (
     byte_number,
     last_lines_start,
 )
-from tenfold.model.api.fleet import FleetStatus, Health, Idle, JournalEvent
+from tenfold.model.api.fleet import ControlPlanes, FleetStatus, Health, Idle, JournalEvent
 from tenfold.model.api.jobs import (
     PAGE_MAX,
     Batch,
@@ -44,6 +46,11 @@ from tenfold.model.api.jobs import (
     Why,
 )
 from tenfold.model.api.nodes import (
+    JoinedNodes,
+    JoiningNode,
+    JoinRequest,
+    LeaveRequest,
+    LeavingNodes,
     Node,
     NodeActionRequest,
     Nodes,
@@ -51,6 +58,7 @@ from tenfold.model.api.nodes import (
     NodeStatuses,
     NodeVerb,
 )
+from tenfold.model.api.services import ScaleService, Service, Services, WeighCanary
 from tenfold.model.api.shells import (
     Frame,
     FrameReader,
@@ -70,7 +78,7 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 
-class Operations:
+class Operations(ModelOperations, StorageOperations):
     """The calls of both clients, over either transport."""
 
     def __init__(self, current: CurrentEndpoint, transport: "Transport") -> None:
@@ -294,9 +302,25 @@ class Operations:
         body = NodeActionRequest(nodes=list(node_ids), verb=verb, cause=cause)
         return (await self._call(post("/nodes", NodeStatuses, body))).nodes
 
+    async def join_nodes(self, nodes: Sequence[JoiningNode], *, test: bool = False) -> JoinedNodes:
+        """Add nodes to the running fleet, all or none; those that are known stay as they are."""
+        body = JoinRequest(nodes=list(nodes), test=test)
+        return await self._call(post("/nodes/join", JoinedNodes, body))
+
+    async def leave_nodes(
+        self, node_ids: Sequence[str], *, grace_s: float | None = None
+    ) -> LeavingNodes:
+        """Take nodes out of the running fleet, all or none: each once its jobs have ended."""
+        body = LeaveRequest(nodes=list(node_ids), grace_s=grace_s)
+        return await self._call(post("/nodes/leave", LeavingNodes, body))
+
     async def fleet(self) -> FleetStatus:
         """Return the state of the fleet in a few numbers."""
         return await self._call(get("/fleet", FleetStatus))
+
+    async def control_planes(self) -> ControlPlanes:
+        """Return the control planes that share the journal, and which one leads."""
+        return await self._call(get("/control-planes", ControlPlanes))
 
     async def idle(self) -> Idle:
         """Return the jobs that hold GPUs without using them."""
@@ -320,6 +344,58 @@ class Operations:
         """Create a token; it is shown only in this response."""
         body = CreateToken(name=name, team=team, role=role, days=DAYS if days is None else days)
         return await self._call(post("/tokens", NewToken, body))
+
+    async def deploy(self, *, new_revision: bool = False, **service: Any) -> Service:
+        """Deploy a service, with the keys of a service file; return it once it is on disk."""
+        call = post("/services", Service, service, new_revision=new_revision or None)
+        return await self._call(call)
+
+    async def deploy_file(self, path: str | Path, *, new_revision: bool = False) -> Service:
+        """Deploy a service file; errors come with their line."""
+        from tenfold.files.services.service import (  # noqa: PLC0415
+            faults_in_service,
+            read_service,
+        )
+
+        try:
+            return await self.deploy(new_revision=new_revision, **read_service(Path(path)))
+        except FaultyRequest as error:
+            if not error.faults:
+                raise
+            raise faults_in_service(Path(path), error.faults) from None
+
+    async def services(self) -> tuple[Service, ...]:
+        """Return the services of the token's team; for operators, of all teams."""
+        return (await self._call(get("/services", Services))).services
+
+    async def service(self, name: str) -> Service:
+        """Return a service with its replicas and revisions."""
+        return await self._call(get(_service(name), Service))
+
+    async def scale_service(
+        self, name: str, *, replicas_min: int, replicas_max: int | None = None
+    ) -> Service:
+        """Set how many replicas a service has at least and at most."""
+        most = max(replicas_min, 1) if replicas_max is None else replicas_max
+        body = ScaleService(replicas_min=replicas_min, replicas_max=most)
+        return await self._call(post(f"{_service(name)}/scale", Service, body))
+
+    async def weigh_canary(self, name: str, weight: float) -> Service:
+        """Set the share, in percent, of the revision that is being rolled out."""
+        body = WeighCanary(weight=weight)
+        return await self._call(post(f"{_service(name)}/canary", Service, body))
+
+    async def promote_service(self, name: str) -> Service:
+        """Give all requests to the revision that is being rolled out, once it is large enough."""
+        return await self._call(post(f"{_service(name)}/promote", Service))
+
+    async def roll_back_service(self, name: str) -> Service:
+        """End a rollout; without one, go back to the revision before."""
+        return await self._call(post(f"{_service(name)}/rollback", Service))
+
+    async def remove_service(self, name: str) -> Service:
+        """Remove a service: its replicas drain, and then it is gone."""
+        return await self._call(delete(_service(name), Service))
 
     async def revoke_token(self, token_id: str) -> Token:
         """Revoke a token immediately."""
@@ -539,6 +615,10 @@ class Operations:
 
 def _submission(job: Mapping[str, Any], key: str | None) -> Call[Submitted]:
     return post("/jobs", Submitted, job, key or new_key())
+
+
+def _service(name: str) -> str:
+    return f"/services/{path_quoted(name)}"
 
 
 def _job(job_id: str) -> str:

@@ -4,6 +4,7 @@
 401 403 409               Refused        the request is valid, but not allowed or not possible now
 429 500 502 503 504       Unreachable    try again later
 429 503 + Retry-After     Throttled      nothing was done; try again after that time
+503 + not-leader          NotLeader      nothing was done; ask the control plane that leads
 """
 
 import re
@@ -18,6 +19,10 @@ NEVER_SENT = "control-plane-unreachable"
 """The code of a call that never reached a server."""
 BAD_TOKEN = ("unknown-token", "token-revoked", "token-expired")
 """Codes of a rejected token."""
+NOT_LEADER = ("not-leader", "standby")
+"""Codes of a control plane that stands by."""
+LEADER = "Tenfold-Leader"
+"""The header with the URL of the one that leads."""
 
 ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 
@@ -28,6 +33,15 @@ class FaultyRequest(InputError):
     def __init__(self, code: str, message: str, hint: str, faults: Sequence[Fault]) -> None:
         super().__init__(code, message, hint, field=faults[0].field if faults else "")
         self.faults = tuple(faults)
+
+
+class NotLeader(Unreachable):
+    """This control plane carries out no changes, because another one leads: nothing was done."""
+
+    def __init__(self, code: str, message: str, hint: str, leader: str) -> None:
+        super().__init__(code, message, hint)
+        self.leader = leader
+        """The URL of the one that leads; empty if it is not known."""
 
 
 class Throttled(Unreachable):
@@ -53,6 +67,8 @@ def problem_of(
     if status < 500 and status != 429:
         return FaultyRequest(body.code, body.detail, body.hint, body.errors)
     hint = body.hint or "try again in a few seconds"
+    if status == 503 and body.code in NOT_LEADER:
+        return NotLeader(body.code, body.detail, hint, (headers or {}).get(LEADER, ""))
     after = (headers or {}).get("Retry-After", "")
     if status in (429, 503) and after:
         # We send seconds; a date, which only a proxy would send, counts as a short wait.

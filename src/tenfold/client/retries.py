@@ -7,11 +7,12 @@ in `Retry-After`.
 """
 
 from collections.abc import Iterator
+from time import monotonic
 from typing import Any
 
 from tenfold.client.calls import Call
 from tenfold.client.endpoint import Endpoint
-from tenfold.client.problems import BAD_TOKEN, NEVER_SENT, Throttled
+from tenfold.client.problems import BAD_TOKEN, NEVER_SENT, NotLeader, Throttled
 from tenfold.model.errors import Refused, TenfoldError, Unreachable
 
 TIMEOUT_S = 60.0
@@ -20,6 +21,8 @@ PAUSES_S = (0.1, 0.2, 0.4, 0.8)
 """Before the second try of a safe call, the third, and so on."""
 OUTAGE_S = 60.0
 """How long waiting and following tolerate an unreachable control plane."""
+FAILOVER_S = 30.0
+"""How long a call is repeated until one of several control planes leads."""
 THROTTLED_S = 60.0
 """How long a call is repeated that is throttled."""
 RETRY_AFTER_S_MIN = 0.1
@@ -30,7 +33,7 @@ POLL_S = (0.05, 1.0)
 
 
 class CurrentEndpoint:
-    """The endpoint in use. A control plane that restarts on this machine writes a new address."""
+    """The endpoint in use: of a control plane that restarts on this machine, or of several."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
@@ -41,6 +44,17 @@ class CurrentEndpoint:
         if new is not None:
             self.endpoint = new
         return new is not None
+
+    @property
+    def failover_s(self) -> float:
+        """How long to wait until another control plane is the leader; 0 if there is no other."""
+        return FAILOVER_S if self.endpoint.urls else self.endpoint.failover_s
+
+    def fail_over(self, problem: TenfoldError) -> None:
+        """Try the next control plane, or the new address of this machine's."""
+        leader = problem.leader if isinstance(problem, NotLeader) else ""
+        self.endpoint = self.endpoint.next_url(leader) or self.endpoint
+        self.refresh()
 
     def request(self, call: Call[Any], more: dict[str, str] | None = None) -> dict[str, Any]:
         """Return the arguments of a call for the HTTP library."""
@@ -68,6 +82,7 @@ class Retries:
         self._refreshed = False
         self._uncertain: TenfoldError | None = None
         self._throttled_s = 0.0
+        self._failing_since_s: float | None = None
 
     def pause_after(self, problem: TenfoldError) -> float:
         """Return how long to wait before the next try; raise if there is none."""
@@ -79,17 +94,29 @@ class Retries:
                 return 0.0
         if isinstance(problem, Throttled):
             return self._after_throttling(problem)
-        may_repeat = self._is_safe or problem.code == NEVER_SENT
-        if not (may_repeat and isinstance(problem, Unreachable)):
+        was_not_done = problem.code == NEVER_SENT or isinstance(problem, NotLeader)
+        if not ((self._is_safe or was_not_done) and isinstance(problem, Unreachable)):
             raise problem
-        if problem.code != NEVER_SENT:
+        if not was_not_done:
             self._uncertain = problem
+        if self._current.failover_s:
+            return self._after_failover(problem)
         self._current.refresh()
         pause_s = next(self._pauses, None)
         if pause_s is None:
             # An earlier try may have been carried out, even if the last one never arrived.
             raise self._uncertain or problem
         return pause_s
+
+    def _after_failover(self, problem: TenfoldError) -> float:
+        """Ask the next control plane: the one that led may be gone, and another may lead soon."""
+        now_s = monotonic()
+        if self._failing_since_s is None:
+            self._failing_since_s = now_s
+        if now_s - self._failing_since_s > self._current.failover_s:
+            raise self._uncertain or problem
+        self._current.fail_over(problem)
+        return next(self._pauses, PAUSES_S[-1])
 
     def _after_throttling(self, problem: Throttled) -> float:
         pause_s = max(problem.retry_after_s, RETRY_AFTER_S_MIN)
@@ -114,6 +141,8 @@ class OutageTolerance:
     def failed(self, problem: TenfoldError, now_s: float) -> None:
         """Record a failure; raise it if the outage is too long, or this is not an outage."""
         refreshed = self._current.refresh()
+        if self._current.failover_s and isinstance(problem, Unreachable):
+            self._current.fail_over(problem)
         if isinstance(problem, Refused) and problem.code in BAD_TOKEN and refreshed:
             return
         if not isinstance(problem, Unreachable):

@@ -7,21 +7,23 @@ every day. Waiting requests get the answer that their outcome is unknown; reads 
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from tenfold.engine.loop import Decider, Witness, run
 from tenfold.fleet.fleet import Fleet
+from tenfold.journal.leadership.lease import HELD, LOST
 from tenfold.live.acceptance import NodeRecord, NodeTester
 from tenfold.live.attempts.active import CheckpointTime
 from tenfold.live.blame import CordonRule, no_cordons
 from tenfold.live.checkpoint_reader import CheckpointReader
-from tenfold.live.executor import Executor
+from tenfold.live.executor import STALE_ORDERS, Executor, FencedExecutor, LeasedExecutor
 from tenfold.live.inbox import Inbox
 from tenfold.live.job_registry import JobEntry, JobRegistry
+from tenfold.live.models.registry import ModelRegistry
 from tenfold.live.quarantine import GuardedDecider
 from tenfold.live.world import Clock, LiveWorld
 from tenfold.model.decision import Decision
-from tenfold.model.errors import TenfoldError
+from tenfold.model.errors import Refused, TenfoldError
 from tenfold.model.events import ActionOrdered, Event
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job.submission import SubmitKey
@@ -30,6 +32,12 @@ from tenfold.model.units import SECOND, Millis
 
 RETRY_DELAY_MS = Millis(1 * SECOND)
 """Delay from an error to the next start."""
+EXPIRED = "lease-expired"
+"""The code of orders that came too late for the lease."""
+NOT_LEADER = (LOST, HELD, EXPIRED, STALE_ORDERS)
+"""Codes of a control plane that leads no longer, or not yet."""
+NOT_WRITTEN = Reason("not-leader")
+"""The answer to requests that another control plane made stale: nothing of them was written."""
 
 
 class Restored(NamedTuple):
@@ -44,6 +52,8 @@ class Restored(NamedTuple):
     """The latest requests that had a key, each with the number of its first job."""
     node_records: Mapping[NodeId, NodeRecord] = {}
     """Of nodes, what the fleet does not know: how they did in their tests."""
+    models: ModelRegistry | None = None
+    """The model registry; None is an empty one."""
 
 
 class Store(Protocol):
@@ -59,6 +69,32 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Close the journal."""
+        ...
+
+
+@runtime_checkable
+class NumberedStore(Protocol):
+    """A journal whose writers are numbered."""
+
+    @property
+    def epoch(self) -> int:
+        """The number of this writer; higher than that of any before."""
+        ...
+
+
+class Lead(Protocol):
+    """Whether this control plane leads."""
+
+    def wait(self) -> None:
+        """Return once it may lead, or will never."""
+        ...
+
+    def check(self) -> None:
+        """Raise if the lease has ended: another control plane may lead."""
+        ...
+
+    def lost(self, refused: Refused) -> None:
+        """Note that another control plane is the leader."""
         ...
 
 
@@ -80,6 +116,8 @@ class Parts(NamedTuple):
     """The first number that may be given: a journal from a backup forgot those given since."""
     reads_files: bool = False
     """Whether `saved_at` reads files of jobs; it is then called in threads."""
+    lead: "Lead | None" = None
+    """Where several control planes share a journal: which one leads."""
 
 
 class _BufferedJournal:
@@ -125,10 +163,19 @@ class ControlPlane:
 
     def run(self, pause: Callable[[Millis], None]) -> None:
         """Run until the inbox is closed; `pause` waits between tries."""
+        lead = self._parts.lead
         while not self._inbox.is_closed:
             try:
+                if lead is not None:
+                    lead.wait()
+                    if self._inbox.is_closed:
+                        return
                 self.run_once()
             except Exception as trouble:
+                if lead is not None and isinstance(trouble, Refused) and trouble.code in NOT_LEADER:
+                    self.fleet = None
+                    lead.lost(trouble)
+                    continue
                 self.trouble = Reason("loop-failed", _failure(trouble))
                 pause(RETRY_DELAY_MS)
 
@@ -139,8 +186,12 @@ class ControlPlane:
         with closing(parts.store()) as store:
             restored = store.restore()
             with closing(parts.executor()) as executor, _reader(parts) as reader:
+                lead = parts.lead
+                if isinstance(executor, FencedExecutor) and isinstance(store, NumberedStore):
+                    # Before its attempts are read: an earlier leader orders nothing after that.
+                    executor.fence(store.epoch)
                 world = LiveWorld(
-                    executor=executor,
+                    executor=executor if lead is None else LeasedExecutor(executor, lead.check),
                     inbox=self._inbox,
                     clock=parts.clock(restored.last_ms),
                     view=restored.fleet,
@@ -152,6 +203,8 @@ class ControlPlane:
                     saved_at=reader,
                 )
                 world.cordon_with(parts.judge)
+                if restored.models is not None:
+                    world.register_models_in(restored.models)
                 world.test_nodes_with(parts.node_tester, restored.node_records)
                 self.fleet, self.trouble = restored.fleet, None
                 try:
@@ -164,7 +217,10 @@ class ControlPlane:
                         witnesses=[buffered, *parts.witnesses(store)],
                     )
                 except BaseException as trouble:
-                    world.failed(Reason("not-known", _failure(trouble)))
+                    is_stale = isinstance(trouble, Refused) and trouble.code == LOST
+                    world.failed(
+                        NOT_WRITTEN if is_stale else Reason("not-known", _failure(trouble))
+                    )
                     raise
 
 

@@ -21,7 +21,10 @@ UNUSED_FACTS = ("stacks", "corrections", "engines", "workloads")
 """What neither a simulation nor a control plane looks up."""
 OwnFacts = Annotated[
     Path | None,
-    Meta(description="Folder with data that overrides the built-in hardware, prices and models"),
+    Meta(
+        description="Directory with data that overrides the built-in data on hardware, prices "
+        "and models"
+    ),
 ]
 """Which facts a question is answered with."""
 

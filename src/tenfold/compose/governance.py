@@ -41,7 +41,7 @@ def governance_of(policy: Policy, spec: FleetSpec, catalogue: Catalogue) -> Gove
     return replace(
         stated,
         teams=tuple(_canonical_terms(team, names, catalogue) for team in teams),
-        usd_micros_per_gpu_hour={**gpu_prices(spec), **prices},
+        usd_micros_per_gpu_hour={**gpu_prices(spec.pools), **prices},
     )
 
 

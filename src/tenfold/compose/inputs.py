@@ -22,6 +22,7 @@ from tenfold.model.fleet.node import Node
 from tenfold.model.fleet.spec import FleetSpec
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job, JobStatus, Shape
+from tenfold.model.policy.fleet_terms import site_costs
 from tenfold.model.policy.policy import POLICIES, Placement, Policy
 from tenfold.model.units import Millis
 from tenfold.physics.layout import Layout, lay_out
@@ -84,7 +85,7 @@ def prepare(files: SimFiles) -> PreparedRun:
     trace = job_trace(files.jobs)
     notes = list(trace.notes)
     jobs = _with_canonical_types(trace.jobs, nodes, catalogue)
-    policy = policy_of(files.policy, files.placement)
+    policy = replace(policy_of(files.policy, files.placement), sites=site_costs(spec))
     if policy.name == "governed":
         policy, new_notes = _governed(policy, layout, jobs, catalogue)
         notes += new_notes
@@ -125,8 +126,17 @@ def _ends(statuses: Mapping[JobId, str]) -> dict[JobId, JobStatus]:
     return {job: status for job, word in statuses.items() if (status := END_STATUSES.get(word))}
 
 
+def is_journal_path(path: Path) -> bool:
+    """Return whether a path is a state directory or a journal file."""
+    return (path / "journal.db").is_file() if path.is_dir() else path.suffix == ".db"
+
+
 def job_trace(path: Path, *, fill: bool = False) -> JobTrace:
-    """Read jobs from a job table, or from a public trace format."""
+    """Read jobs from a job table, a public trace format, or a journal."""
+    if is_journal_path(path):
+        from tenfold.journal.jobs.trace import journal_trace  # noqa: PLC0415
+
+        return with_outlived_limits(journal_trace(path))
     if path.name.lower().endswith(TABLE_SUFFIXES):
         return with_outlived_limits(read_jobs(path, fill=fill))
 

@@ -7,9 +7,12 @@ cost a short command as much time as its own work.
 from collections.abc import Callable, Iterable
 from functools import partial
 
+from msgspec import UNSET
+
 from tenfold.decide.place.indexed import IndexedDecider
 from tenfold.fleet.capacity import Capacity
 from tenfold.fleet.fleet import FleetView
+from tenfold.fleet.topology.topology import powered_capacity
 from tenfold.model.job.job import Job, Shape
 from tenfold.model.policy.policy import Placement, Policy
 from tenfold.model.units import MINUTE
@@ -32,12 +35,17 @@ def placing_decider(
     on others or waits for nodes to join, `has_gates` spares the look at each.
     """
     placer = _decider_for(policy, restart_cost_ms, shapes)
+    if policy.sites is not UNSET and _nodes_are_interchangeable(policy):
+        from tenfold.decide.place.cheapest_site import CheapestSite  # noqa: PLC0415
+
+        placer = CheapestSite(placer, policy.sites, policy.govern)
     if not has_gates:
         return placer
     if _nodes_are_interchangeable(policy):
         from tenfold.decide.place.avoid_failed_nodes import AvoidFailedNodes  # noqa: PLC0415
+        from tenfold.decide.place.spread_replicas import SpreadReplicas  # noqa: PLC0415
 
-        placer = AvoidFailedNodes(placer)
+        placer = SpreadReplicas(AvoidFailedNodes(placer))
     from tenfold.decide.place.capacity_gate import CapacityGate  # noqa: PLC0415
 
     placer = CapacityGate(placer)
@@ -74,10 +82,15 @@ def _decider_for(
 def capacity_of(placement: Placement, shapes: Iterable[Shape] | None) -> CapacityFactory:
     """Return how a decider is to build its index of free capacity."""
     if placement != "fgd" and shapes is not None and all(_is_plain(shape) for shape in shapes):
-        return Capacity.of
+        return partial(_within_power, otherwise=Capacity.of)
     from tenfold.decide.place.score.scored import make_capacity  # noqa: PLC0415
 
-    return partial(make_capacity, placement=placement)
+    return partial(_within_power, otherwise=partial(make_capacity, placement=placement))
+
+
+def _within_power(view: FleetView, otherwise: CapacityFactory) -> Capacity:
+    """Return capacity within the limits of racks, which come before any score."""
+    return powered_capacity(view) or otherwise(view)
 
 
 def _queue(policy: Policy, capacity_factory: CapacityFactory) -> IndexedDecider:

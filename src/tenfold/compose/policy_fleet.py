@@ -12,6 +12,7 @@ from tenfold.compose.fleet import UNUSED_FACTS, load_facts
 from tenfold.compose.governance import governance_of
 from tenfold.files.fleet.read import load_fleet
 from tenfold.model.fleet.spec import FleetSpec
+from tenfold.model.policy.fleet_terms import site_costs
 from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.policy.policy import Policy
 
@@ -23,6 +24,8 @@ NO_TEAMS_NOTE = (
 
 def policy_for_fleet(policy: Policy, spec: FleetSpec, facts: Path | None = None) -> Policy:
     """Return a policy with the teams and prices of a fleet where it is governed and has none."""
+    if spec.pools:
+        policy = replace(policy, sites=site_costs(spec))
     if policy.name != "governed":
         return policy
     catalogue = load_facts(facts, without=UNUSED_FACTS)
@@ -33,6 +36,7 @@ def policy_for_record(
     policy: Policy, recorded: Policy, fleet: Path | None = None, facts: Path | None = None
 ) -> tuple[Policy, list[str]]:
     """Return a policy for a recorded run, and what its reader should know."""
+    policy = replace(policy, sites=recorded.sites)
     if policy.name != "governed":
         return policy, []
     if fleet is not None:

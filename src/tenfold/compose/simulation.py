@@ -82,15 +82,11 @@ def simulate(
         world.last_ms = request.until_ms
     fleet = Fleet()
     shapes = {job.shape.key: job.shape for job in request.jobs}.values()
-    has_gates = any(
-        job.terms is not None and (job.terms.after or job.terms.allow_pending is True)
-        for job in request.jobs
-    )
     decider = placing_decider(
         request.policy,
         request.settings.restart_cost_ms,
         shapes=shapes,
-        has_gates=has_gates,
+        has_gates=any(_is_gated(job) for job in request.jobs),
     )
     if around is not None:
         decider = around(decider)
@@ -110,4 +106,15 @@ def simulate(
         meters=world.meters,
         fleet=fleet,
         work_ms={} if request.until_ms is None else world.work_ms(request.until_ms),
+    )
+
+
+def _is_gated(job: Job) -> bool:
+    """Return whether a job may be hidden from the policy: by its dependencies, array or nodes."""
+    terms = job.terms
+    return terms is not None and bool(
+        terms.after
+        or terms.ended_first
+        or terms.array_most_always is True
+        or terms.allow_pending is True
     )

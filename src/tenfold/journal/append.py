@@ -20,9 +20,10 @@ from tenfold.fleet.fleet import Fleet
 from tenfold.journal.integrity.chain import digest_at, link, read_chain
 from tenfold.journal.integrity.head_file import Head, HeadFile
 from tenfold.journal.integrity.table_sum import MASK
+from tenfold.journal.leadership.lease import ALONE, Claim, check_epoch, take_lease
 from tenfold.journal.read_tables import update_read_tables
 from tenfold.journal.shared.texts import OTHERS_FROM, TextReader, TextSharing
-from tenfold.journal.store import Store, check_epoch, last_seq, reason_of, take_lease
+from tenfold.journal.store import Store, last_seq, reason_of
 from tenfold.journal.tables import CHAIN, CYCLES, EVENTS, SHARED_TEXTS
 from tenfold.model.decision import Decision
 from tenfold.model.errors import Refused, Unreachable
@@ -39,12 +40,13 @@ _END = "UPDATE chain SET last_seq = {0}, head = {0}, tables = (tables + {0}) & {
 """Plain SQL: with each commit, building a statement would cost more than the statement."""
 
 
-def open_journal(store: Store, holder: str, now_ms: int) -> "JournalWriter":
+def open_journal(store: Store, holder: str, now_ms: int, claim: Claim = ALONE) -> "JournalWriter":
     """Become the writer of a journal; the previous writer is rejected from now on.
 
-    Call this before `restore`: nothing is written by others after it.
+    Call this before `restore`: nothing is written by others after it. Raise if another control
+    plane holds a lease.
     """
-    return JournalWriter(store, take_lease(store, holder, now_ms))
+    return JournalWriter(store, take_lease(store, holder, now_ms, claim))
 
 
 class JournalWriter:

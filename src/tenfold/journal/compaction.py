@@ -36,11 +36,15 @@ def compact_once(
     header: BundleHeader | None = None,
     *,
     part: int = PART,
+    epoch: int | None = None,
 ) -> Export | None:
-    """Move the oldest part of the events before `older_ms`; None if there is none to move."""
+    """Move the oldest part of the events before `older_ms`; None if there is none to move.
+
+    It is refused if another control plane is the leader by now than that of `epoch`, or than now.
+    """
     with store.reading() as connection:
         last = _part_ends(connection, older_ms, part)
-        epoch = connection.execute(select(LEASE.c.epoch)).scalar()
+        epoch = epoch or connection.execute(select(LEASE.c.epoch)).scalar()
     if last is None or epoch is None:
         return None
     try:

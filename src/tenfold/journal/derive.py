@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
+from tenfold.journal.models.rows import ModelRows
 from tenfold.journal.rows import STATE_OF, AttemptRow, JobRow, KeyRow, NodeRow
 from tenfold.model.acceptance import after_test
 from tenfold.model.actions import ResizeJob, StartJob, StopJob
@@ -21,6 +22,7 @@ from tenfold.model.events import (
     Event,
     JobCancelled,
     JobCancelRequested,
+    JobChanged,
     JobEnded,
     JobHeld,
     JobRefused,
@@ -29,14 +31,16 @@ from tenfold.model.events import (
     JobStarted,
     JobStopped,
     JobSubmitted,
+    ModelEvent,
     NodeAccepted,
     NodeCordoned,
     NodeJoined,
+    NodeLeft,
     NodeLost,
     NodeReturned,
     NodeTested,
 )
-from tenfold.model.fleet.node import NodeState
+from tenfold.model.fleet.node import RecordedState
 from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.job.job import WHOLE, JobState, Slot
 from tenfold.model.reason import Causes, Reason, UserRef, Value
@@ -53,11 +57,13 @@ class ReadTableUpdate:
         jobs: Iterable[JobRow] = (),
         attempts: Iterable[AttemptRow] = (),
         nodes: Iterable[NodeRow] = (),
+        models: ModelRows | None = None,
     ) -> None:
         self.jobs = {row.id: row for row in jobs}
         self.attempts = {row.job_id: row for row in attempts}
         """The latest attempt of each job: earlier ones never change."""
         self.nodes = {row.id: row for row in nodes}
+        self.models = models or ModelRows()
         self.changed_jobs: dict[JobId, None] = {}
         self.changed_attempts: dict[tuple[JobId, int], AttemptRow] = {}
         self.changed_nodes: dict[NodeId, None] = {}
@@ -75,11 +81,13 @@ class ReadTableUpdate:
             JobCancelled: self._job_cancelled,
             JobHeld: self._job_held,
             JobReleased: self._job_released,
+            JobChanged: self._job_changed,
             JobCancelRequested: self._cancel_requested,
             NodeJoined: self._node_joined,
             NodeLost: self._node_lost,
             NodeReturned: self._node_returned,
             NodeCordoned: self._node_cordoned,
+            NodeLeft: self._node_left,
             NodeTested: self._node_tested,
             NodeAccepted: self._node_accepted,
         }
@@ -90,6 +98,8 @@ class ReadTableUpdate:
         if handler is not None:
             self._seq = seq
             handler(event)
+        elif isinstance(event, ModelEvent):
+            self.models.apply(seq, event)
 
     def _job_submitted(self, event: JobSubmitted) -> None:
         job, run_spec = event.job, event.run_spec
@@ -201,6 +211,19 @@ class ReadTableUpdate:
     def _job_released(self, event: JobReleased) -> None:
         self._set_state(event.job_id, event.at_ms, "pending")
 
+    def _job_changed(self, event: JobChanged) -> None:
+        job = event.job
+        row = self.jobs.get(job.id)
+        if row is not None:
+            self.jobs[job.id] = replace(
+                row,
+                team=job.team,
+                gpus_milli=job.shape.milli or job.shape.gpus * WHOLE,
+                changed_ms=event.at_ms,
+                changed_seq=self._seq,
+            )
+            self.changed_jobs[job.id] = None
+
     def _cancel_requested(self, event: JobCancelRequested) -> None:
         row = self.jobs.get(event.job_id)
         why = Reason("cancelled", _cancelled(event.by, row))
@@ -229,6 +252,9 @@ class ReadTableUpdate:
     def _node_cordoned(self, event: NodeCordoned) -> None:
         cause = NO_REASON if event.cause is UNSET else event.cause
         self._node(event.node_id, event.at_ms, "cordoned", cause)
+
+    def _node_left(self, event: NodeLeft) -> None:
+        self._node(event.node_id, event.at_ms, "left")
 
     def _node_tested(self, event: NodeTested) -> None:
         row = self.nodes.get(event.node_id)
@@ -285,7 +311,7 @@ class ReadTableUpdate:
         self.changed_attempts[attempt.job_id, attempt.number] = attempt
 
     def _node(
-        self, node_id: NodeId, at_ms: int, state: NodeState, cause: Reason = NO_REASON
+        self, node_id: NodeId, at_ms: int, state: RecordedState, cause: Reason = NO_REASON
     ) -> None:
         row = self.nodes.get(node_id)
         if row is not None:

@@ -13,7 +13,7 @@ from tenfold.model.errors import InputError
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0009"
+HEAD = "0011"
 """The newest revision; a test compares it with the folder of revisions."""
 
 LOCK = 0x7E4F01D

@@ -124,7 +124,7 @@ class JobFilter(NamedTuple):
     since_ms: int | None = None
     """Only jobs submitted at or after this time."""
     array: str | None = None
-    """Only members of this array."""
+    """Only tasks of this array."""
     named: Sequence[str] | None = None
     """Only these ids."""
     user: str | None = None
@@ -180,7 +180,7 @@ def _matching(
         found.append(members_of(connection, array))
     if user is not None:
         by_name = JOBS.c.user_name == user
-        # The name of a token that a control plane makes for a local user: root@host.
+        # As `model.job.users.is_user`: `root@host` is the token of a local user.
         local = JOBS.c.user_name.startswith(f"{user}@", autoescape=True)
         found.append(by_name if "@" in user else or_(by_name, local))
     return found

@@ -29,8 +29,16 @@ from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from tenfold.journal.derive import ReadTableUpdate
 from tenfold.journal.integrity.table_sum import digest_of, sum_of_values
+from tenfold.journal.models.rows import ModelRows, alias_row, rows_needed, version_row
 from tenfold.journal.rows import AttemptRow, JobRow, KeyRow, NodeRow
-from tenfold.journal.tables import ATTEMPTS, JOBS, NODES, SUBMIT_KEYS
+from tenfold.journal.tables import (
+    ATTEMPTS,
+    JOBS,
+    MODEL_ALIASES,
+    MODEL_VERSIONS,
+    NODES,
+    SUBMIT_KEYS,
+)
 from tenfold.model.acceptance import Acceptance
 from tenfold.model.events import Event, job_of, node_of
 from tenfold.model.reason import Value
@@ -64,7 +72,7 @@ def update_read_tables(connection: Connection, events: Sequence[Numbered]) -> in
     return save_update(connection, update, before)
 
 
-def load_update(connection: Connection, events: Iterable[Event]) -> tuple[ReadTableUpdate, Stored]:
+def load_update(connection: Connection, events: Sequence[Event]) -> tuple[ReadTableUpdate, Stored]:
     """Return the current rows that events are about, decoded and as they are stored."""
     jobs: dict[str, None] = {}
     nodes: dict[str, None] = {}
@@ -86,7 +94,20 @@ def load_update(connection: Connection, events: Iterable[Event]) -> tuple[ReadTa
     for row in _by_name(connection, NODES, list(nodes)):
         node_rows.append(node_row(row))
         before["nodes", row["id"]] = row
-    return ReadTableUpdate(job_rows, attempts, node_rows), before
+    models = _load_models(connection, events, before)
+    return ReadTableUpdate(job_rows, attempts, node_rows, models), before
+
+
+def _load_models(connection: Connection, events: Sequence[Event], before: Stored) -> ModelRows:
+    versions, aliases = rows_needed(events)
+    for row in _by_name(connection, MODEL_VERSIONS, versions):
+        before["model_versions", row["id"]] = row
+    for row in _by_name(connection, MODEL_ALIASES, aliases):
+        before["model_aliases", row["id"]] = row
+    return ModelRows(
+        [version_row(row) for (table, _), row in before.items() if table == "model_versions"],
+        [alias_row(row) for (table, _), row in before.items() if table == "model_aliases"],
+    )
 
 
 def save_update(connection: Connection, update: ReadTableUpdate, before: Stored) -> int:
@@ -98,6 +119,7 @@ def save_update(connection: Connection, update: ReadTableUpdate, before: Stored)
         (JOBS, update.changed_jobs, jobs),
         (ATTEMPTS, update.changed_attempts, attempts),
         (NODES, update.changed_nodes, nodes),
+        *update.models.changed(),
     )
     change = 0
     for table, keys, rows in changed:

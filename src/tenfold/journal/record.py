@@ -75,9 +75,9 @@ def _base(store: Store, connection: Connection, exported: int) -> tuple[Fleet | 
         found = fleet_at(store, seq)
         if isinstance(found, Fleet) and seq >= exported:
             files = connection.execute(select(EXPORTS.c.file).order_by(EXPORTS.c.last_seq))
-            said = f"events up to {seq:,} are no longer in the journal: starting from a snapshot"
+            moved = ", ".join(f"`{file}`" for file in files.scalars())
             return found, [
-                f"{said}; they are in {', '.join(f'`{file}`' for file in files.scalars())}"
+                f"events 1 to {seq:,} were moved to {moved}; the replay starts from a snapshot"
             ]
     raise InputError(
         "journal-begins-late",

@@ -1,9 +1,10 @@
 """Export old events: written to a bundle first, and only then deleted from the journal.
 
 An export ends where a cycle was closed. Its deletion is one transaction, which also saves a
-snapshot of the fleet at that point. Events about unfinished jobs, and the latest state of each
-node, stay in the journal too: the read tables can always be rebuilt from the remaining events, and
-the run spec of a pending job can still be read. Jobs that had ended are only in the bundle.
+snapshot of the fleet at that point. Events about unfinished jobs, the latest state of each
+node, and those of the model registry, stay in the journal too: the read tables can always be
+rebuilt from the remaining events, and the run spec of a pending job can still be read. Jobs that
+had ended are only in the bundle.
 """
 
 import gzip
@@ -38,6 +39,7 @@ from tenfold.model.events import (
     JobCancelled,
     JobEnded,
     JobRefused,
+    ModelEvent,
     NodeTested,
     job_of,
     node_of,
@@ -57,7 +59,7 @@ class Export(Struct, frozen=True, kw_only=True):
     first_seq: int
     last_seq: int
     kept: int
-    """Exported events that also stay in the journal: of nodes and of unfinished jobs."""
+    """Exported events that also stay in the journal: of nodes, models and unfinished jobs."""
 
 
 def export_events(
@@ -189,23 +191,23 @@ def file_digest(path: Path) -> str:
 
 
 def _retained(store: Store, last: int) -> list[int]:
-    """Return the events of unfinished jobs, and those for the latest state of each node."""
+    """Return the events of unfinished jobs, nodes and models from which their rows are derived."""
     jobs: dict[str, list[int]] = {}
     nodes: dict[tuple[str, type], int] = {}
     """The latest event of each kind gives the state of the node."""
-    tests: list[int] = []
+    kept: list[int] = []
     for seq, event in events_after(store, 0, last):
         if isinstance(event, JobEnded | JobCancelled | JobRefused):
             jobs.pop(event.job_id, None)
         elif (job_id := job_of(event)) is not None:
             jobs.setdefault(job_id, []).append(seq)
-        elif isinstance(event, NodeTested):
-            # Later tests are compared with the results of passed ones.
-            tests.append(seq)
+        elif isinstance(event, NodeTested | ModelEvent):
+            # Later tests are compared with the results of passed ones; the registry has no end.
+            kept.append(seq)
         elif (node_id := node_of(event)) is not None:
             nodes[node_id, type(event)] = seq
     of_jobs = [seq for seqs in jobs.values() for seq in seqs]
-    return sorted([*of_jobs, *nodes.values(), *tests])
+    return sorted([*of_jobs, *nodes.values(), *kept])
 
 
 def _delete(connection: Connection, last: int, retained: Sequence[int]) -> int:

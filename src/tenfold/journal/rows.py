@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from tenfold.model.acceptance import Acceptance
-from tenfold.model.fleet.node import NodeState
+from tenfold.model.fleet.node import RecordedState
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job.job import JobState, JobStatus
 from tenfold.model.reason import Value
@@ -84,7 +84,7 @@ class NodeRow(Struct, frozen=True, kw_only=True):
     pool: str
     accelerator: str
     gpus: int
-    state: NodeState
+    state: RecordedState
     cause: str = ""
     """Why it is down or cordoned, where known; usually a code."""
     changed_ms: int

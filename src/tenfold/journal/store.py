@@ -1,4 +1,4 @@
-"""Open a journal by its URL or file, and manage the writer's lease.
+"""Open a journal by its URL or file.
 
 SQLite runs in WAL mode with `synchronous=FULL`: a commit returns when it is on disk, and readers
 never wait for the writer. PostgreSQL is configured the same way. An older database is upgraded
@@ -17,17 +17,15 @@ from sqlalchemy import (
     create_engine,
     event,
     func,
-    insert,
     inspect,
     select,
-    update,
 )
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from tenfold.journal.migrate import HEAD, bring_up_to_date, revision_of
-from tenfold.journal.tables import EVENTS, EXPORTS, LEASE, WRITERS
-from tenfold.model.errors import InputError, Refused, Unreachable
+from tenfold.journal.tables import EVENTS, EXPORTS
+from tenfold.model.errors import InputError, Unreachable
 
 WAIT_MS = 30_000
 """How long a writer waits for another writer, a backup or an upgrade."""
@@ -69,7 +67,7 @@ class Store:
     @contextmanager
     def reading(self) -> Generator[Connection, None, None]:
         """Yield a connection that sees one consistent state across queries."""
-        with _database_errors(self.name), self.engine.connect() as plain:
+        with database_errors(self.name), self.engine.connect() as plain:
             # SQLite readers see one consistent state anyway.
             options = REPEATABLE_READ if self.dialect == "postgresql" else {}
             with plain.execution_options(**options) as connection, connection.begin():
@@ -128,7 +126,7 @@ def open_store(
         if found != HEAD and (upgrades or found > HEAD or not found):
             if not (upgrades or found):
                 raise _no_journal(store.name)
-            with _database_errors(store.name), store.writing() as connection:
+            with database_errors(store.name), store.writing() as connection:
                 bring_up_to_date(connection)
     except BaseException:
         store.close()
@@ -142,33 +140,6 @@ def _no_journal(name: str) -> InputError:
         f"`{name.removeprefix('sqlite:///')}` is a database without a journal",
         "use the state directory, journal file or URL of a control plane",
     )
-
-
-def take_lease(store: Store, holder: str, now_ms: int) -> int:
-    """Become the writer and return the epoch; the previous writer is locked out."""
-    with _database_errors(store.name), store.writing() as connection:
-        held = connection.execute(select(LEASE.c.epoch).with_for_update()).scalar()
-        epoch = (held or 0) + 1
-        row = {"epoch": epoch, "holder": holder, "taken_ms": now_ms}
-        if held is None:
-            connection.execute(insert(LEASE), {"id": 1, **row})
-        else:
-            connection.execute(update(LEASE).values(**row))
-        connection.execute(insert(WRITERS), {**row, "first_seq": last_seq(connection) + 1})
-    return epoch
-
-
-def check_epoch(connection: Connection, epoch: int) -> None:
-    """Reject a writer that was superseded; the check holds until the commit."""
-    # SQLite has one writer at a time. Plain SQL: this runs with each commit.
-    lock = "" if connection.dialect.name == "sqlite" else " FOR UPDATE"
-    row = connection.exec_driver_sql(f"SELECT epoch, holder FROM lease{lock}").one()
-    if row.epoch != epoch:
-        raise Refused(
-            "lease-lost",
-            f"`{row.holder}` took over this journal in epoch {row.epoch}; this writer had {epoch}",
-            "stop this control plane: the other one is active",
-        )
 
 
 def last_seq(connection: Connection) -> int:
@@ -253,7 +224,7 @@ def _configure_postgresql(engine: Engine) -> None:
 
 
 @contextmanager
-def _database_errors(name: str) -> Generator[None, None, None]:
+def database_errors(name: str) -> Generator[None, None, None]:
     """Turn a database error into one short error."""
     try:
         yield

@@ -96,8 +96,28 @@ LEASE = Table(
     Column("epoch", LONG, nullable=False),
     Column("holder", Text, nullable=False),
     Column("taken_ms", LONG, nullable=False),
+    Column("control_plane", Text),
+    Column("url", Text),
+    Column("executor", Text),
+    Column("lease_ms", LONG),
+    Column("renewed_ms", LONG),
 )
-"""One row: the current writer. The next writer increments the epoch, which locks out this one."""
+"""One row: the current writer. The next writer increments the epoch, which locks out this one.
+
+Only a control plane that shares the journal has a lease that expires, by the database's clock.
+"""
+
+CONTROL_PLANES = Table(
+    "control_planes",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("url", Text, nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("version", Text, nullable=False),
+    Column("seen_ms", LONG, nullable=False),
+)
+"""The control planes that share this journal: each writes its own row, and no other."""
 
 WRITERS = Table(
     "writers",
@@ -229,3 +249,50 @@ SUBMIT_KEYS = Table(
 
 `number` is that of the first job of a request; the others follow it.
 """
+
+MODEL_VERSIONS = Table(
+    "model_versions",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("seq", LONG, nullable=False),
+    Column("team", Text, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("number", LONG, nullable=False),
+    Column("stage", Text, nullable=False),
+    Column("registered_ms", LONG, nullable=False),
+    Column("removed_ms", LONG),
+    Column("body", Text, nullable=False),
+    Index("model_versions_by_model", "team", "model", "number"),
+)
+"""Read table: every registered version of every model; `body` is the version as it was registered.
+"""
+
+MODEL_ALIASES = Table(
+    "model_aliases",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("team", Text, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("alias", Text, nullable=False),
+    Column("number", LONG, nullable=False),
+    Column("by_user", Text, nullable=False),
+    Column("changed_ms", LONG, nullable=False),
+    Index("model_aliases_by_model", "team", "model"),
+)
+"""Read table: which version each alias names; 0 for an alias that was deleted."""
+
+MODEL_CHANGES = Table(
+    "model_changes",
+    METADATA,
+    Column("seq", LONG, primary_key=True, autoincrement=False),
+    Column("at_ms", LONG, nullable=False),
+    Column("team", Text, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("what", Text, nullable=False),
+    Column("number", LONG, nullable=False),
+    Column("before", Text, nullable=False),
+    Column("by_user", Text, nullable=False),
+    Index("model_changes_by_model", "team", "model", "seq"),
+)
+"""Read table: who registered, moved, staged and removed what, and when."""

@@ -21,6 +21,7 @@ from tenfold.journal.derive import ReadTableUpdate
 from tenfold.journal.integrity.chain import check_chain, check_end, read_chain
 from tenfold.journal.integrity.head_file import check_head
 from tenfold.journal.integrity.rebuild import tables_match
+from tenfold.journal.models.rows import alias_row, version_row
 from tenfold.journal.read import event_pages
 from tenfold.journal.read_tables import attempt_row, job_row, node_row
 from tenfold.journal.retention import file_digest
@@ -28,7 +29,15 @@ from tenfold.journal.rows import JobRow, NodeRow
 from tenfold.journal.shared.texts import unused_texts
 from tenfold.journal.snapshots import exported_until, fleet_at, snapshots_of
 from tenfold.journal.store import Store, last_seq
-from tenfold.journal.tables import ATTEMPTS, EXPORTS, JOBS, NODES, SHARED_TEXTS
+from tenfold.journal.tables import (
+    ATTEMPTS,
+    EXPORTS,
+    JOBS,
+    MODEL_ALIASES,
+    MODEL_VERSIONS,
+    NODES,
+    SHARED_TEXTS,
+)
 from tenfold.model.errors import InputError, TenfoldError
 from tenfold.model.fleet.finding import Finding
 
@@ -73,6 +82,8 @@ class _JournalState(Struct, frozen=True, kw_only=True):
     jobs: dict[str, Struct]
     attempts: dict[str, Struct]
     nodes: dict[str, Struct]
+    model_versions: dict[str, Struct]
+    model_aliases: dict[str, Struct]
 
 
 def verify(store: Store, head: Path | None = None) -> VerifyResult:
@@ -155,6 +166,8 @@ def _compare_with_events(store: Store, state: _JournalState, findings: list[Find
     _compare("job", state.jobs, jobs, findings)
     _compare("attempt", state.attempts, attempts, findings)
     _compare("node", state.nodes, nodes, findings)
+    _compare("model version", state.model_versions, update.models.versions, findings)
+    _compare("model alias", state.model_aliases, update.models.aliases, findings)
     if before == len(findings) and not state.is_sum_right:
         findings.append(_differs("a read table was changed by something other than an event"))
     return events
@@ -172,6 +185,8 @@ def _read_state(connection: Connection) -> _JournalState:
     jobs = [job_row(row) for row in connection.execute(select(JOBS)).mappings()]
     attempts = [attempt_row(row) for row in connection.execute(select(ATTEMPTS)).mappings()]
     nodes = [node_row(row) for row in connection.execute(select(NODES)).mappings()]
+    versions = [version_row(row) for row in connection.execute(select(MODEL_VERSIONS)).mappings()]
+    aliases = [alias_row(row) for row in connection.execute(select(MODEL_ALIASES)).mappings()]
     return _JournalState(
         last=last_seq(connection),
         exported=exported_until(connection),
@@ -182,6 +197,8 @@ def _read_state(connection: Connection) -> _JournalState:
         jobs={row.id: row for row in jobs},
         attempts={f"{row.job_id} #{row.number}": row for row in attempts},
         nodes={row.id: row for row in nodes},
+        model_versions={row.id: row for row in versions},
+        model_aliases={row.id: row for row in aliases},
     )
 
 

@@ -70,6 +70,9 @@ class NodeRecord(Struct, frozen=True):
 
     cause: str = ""
     acceptance: Acceptance | None = None
+    fields: Mapping[str, Value] = {}
+    """Fields of the cause."""
+    has_left: bool = False
 
 
 class _QueuedTest(Struct, frozen=True):
@@ -103,6 +106,8 @@ class NodeTests:
         """Set how nodes are tested; an interrupted test is queued again."""
         self._command, self._judge = node_tester.command, node_tester.judge
         for node, record in records.items():
+            if record.has_left:
+                continue
             if record.acceptance is not None:
                 self._results[node] = record.acceptance
             was_tested = record.cause == UNDER_TEST and self._view.states[node] == "cordoned"
@@ -135,6 +140,15 @@ class NodeTests:
         if reason is None:
             return None
         return Reason("node-refused", {"node": NodeRef(node), "cause": Causes((reason,))})
+
+    def is_tested_now(self, node: NodeId) -> bool:
+        """Return whether a test of a node runs, or waits."""
+        return self._is_wanted(node)
+
+    def left(self, node: NodeId) -> None:
+        """Forget a node that left."""
+        self._results.pop(node, None)
+        self._waiting.pop(node, None)
 
     def join(self, node: Node, now_ms: Millis, *, is_tested: bool) -> list[Event]:
         """Return the events of a new node; it is cordoned until it passes its test.

@@ -23,6 +23,10 @@ class DeviceAllocator:
         """Add a new node."""
         self._free.setdefault(node, list(range(gpus)))
 
+    def leave(self, node: NodeId) -> None:
+        """Remove a node that no attempt holds devices of."""
+        self._free.pop(node, None)
+
     def allocate(self, slot: Slot) -> tuple[int, ...]:
         """Allocate the device numbers for a slot."""
         free = self._free[slot.node]

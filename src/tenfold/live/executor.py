@@ -5,8 +5,8 @@ memory, are authoritative: a client that reconnects lists all attempts and conti
 can be late but never wrong, and none is reported twice to one client.
 """
 
-from collections.abc import Sequence
-from typing import Literal, Protocol
+from collections.abc import Callable, Sequence
+from typing import Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -19,6 +19,8 @@ EndKind = Literal["exited", "stopped", "silent", "out-of-memory", "start-failed"
 Phase = Literal["starting", "running", "orphaned", "ended", "lost"]
 
 LOG_TAIL_BYTES = 64 * 1024
+STALE_ORDERS = "orders-refused"
+"""The code of an executor that refused orders because another control plane is the leader."""
 
 
 class Member(Struct, frozen=True, kw_only=True):
@@ -42,7 +44,7 @@ class Launch(Struct, frozen=True, kw_only=True):
 
 
 class AttemptStarted(Struct, frozen=True, tag="started"):
-    """All members of the gang run their command."""
+    """All processes of the job run their command."""
 
     at_ms: Millis
     job_id: JobId
@@ -92,10 +94,27 @@ class NodeUnreachable(Struct, frozen=True, tag="node-lost"):
 
     at_ms: Millis
     node: NodeId
+    cause: str = "executor"
+    """As the journal records it."""
 
 
 class NodeReachable(Struct, frozen=True, tag="node-back"):
     """A lost node is reachable again."""
+
+    at_ms: Millis
+    node: NodeId
+
+
+class NodeClosed(Struct, frozen=True, tag="node-closed"):
+    """The system behind the executor starts nothing new on a node; what runs there goes on."""
+
+    at_ms: Millis
+    node: NodeId
+    reason: Reason
+
+
+class NodeOpened(Struct, frozen=True, tag="node-opened"):
+    """A closed node is open again."""
 
     at_ms: Millis
     node: NodeId
@@ -117,6 +136,8 @@ Observation = (
     | OrderRefused
     | NodeUnreachable
     | NodeReachable
+    | NodeClosed
+    | NodeOpened
     | ExecutorWarning
 )
 
@@ -267,3 +288,68 @@ class Executor(Protocol):
     def close(self) -> None:
         """Disconnect. Running jobs continue."""
         ...
+
+
+@runtime_checkable
+class FencedExecutor(Protocol):
+    """An executor that refuses orders of a control plane that no longer leads."""
+
+    def fence(self, epoch: int) -> None:
+        """Send this epoch with every order; return once no order of a lower one is carried out.
+
+        Call this before `attempts`. Raise if a higher one is known: another control plane is the
+        leader.
+        """
+        ...
+
+
+class LeasedExecutor:
+    """An executor that is given orders only while this control plane holds its lease.
+
+    The lease ends by the clock of this machine before another control plane can take it. An
+    executor that is fenced refuses late orders anyway; for others, this keeps their window small.
+    """
+
+    def __init__(self, executor: Executor, check_lease: Callable[[], None]) -> None:
+        self._executor, self._check = executor, check_lease
+
+    def fileno(self) -> int:
+        """Return a descriptor that is readable while `observations` has something to return."""
+        return self._executor.fileno()
+
+    def start(self, launch: Launch) -> None:
+        """Order a start; raise if the lease has ended."""
+        self._check()
+        self._executor.start(launch)
+
+    def stop(self, job_id: JobId, attempt: int, grace_ms: Millis) -> None:
+        """Order a stop; raise if the lease has ended."""
+        self._check()
+        self._executor.stop(job_id, attempt, grace_ms)
+
+    def observations(self) -> list[Observation]:
+        """Return new observations in order, without waiting."""
+        return self._executor.observations()
+
+    def attempts(self) -> list[AttemptState]:
+        """Return every unsettled attempt; what it contains is not reported again."""
+        return self._executor.attempts()
+
+    def settle(self, attempts: Sequence[tuple[JobId, int]]) -> None:
+        """Remove these from `attempts`: their ends are in the journal."""
+        self._check()
+        self._executor.settle(attempts)
+
+    def logs(
+        self, job_id: JobId, attempt: int, member: int, bytes_most: int = LOG_TAIL_BYTES
+    ) -> MemberLog:
+        """Return the tail of a member's log; empty if it wrote nothing."""
+        return self._executor.logs(job_id, attempt, member, bytes_most)
+
+    def open_shell(self, job_id: JobId, attempt: int, request: ShellRequest) -> Shell | Reason:
+        """Run a command beside a member of a running attempt; return why not if it cannot."""
+        return self._executor.open_shell(job_id, attempt, request)
+
+    def close(self) -> None:
+        """Disconnect. Running jobs continue."""
+        self._executor.close()

@@ -14,12 +14,22 @@ from tenfold.model.job.failures import AttemptFailure
 from tenfold.model.job.job import Slot
 from tenfold.model.units import Millis
 
-NOT_THE_NODE = ("node-lost", "attempt-unknown", "supervisor-told", "machine-restarted")
+_ENGINE = ("preempted-in-engine", "limited-in-engine")
+NOT_THE_NODE = (
+    *("node-lost", "site-lost", "attempt-unknown", "supervisor-told", "machine-restarted"),
+    *_ENGINE,
+)
 """Losses that do not implicate the node: it was lost as a whole, or was stopped."""
-NOT_THE_JOB = ("node-lost", "attempt-unknown", "machine-restarted")
+NOT_THE_JOB = (
+    *("node-lost", "site-lost", "attempt-unknown", "machine-restarted"),
+    "preempted-in-engine",
+)
 """Losses that do not count against the job. In all others its supervisor died, or was terminated,
 on a node that went on: a job can do that to itself, and would do it again."""
-NOT_ITS_FAULT = ("earlier-attempt-lives", "node-is-lost", "stale-order")
+NOT_ITS_FAULT = (
+    *("earlier-attempt-lives", "node-is-lost", "stale-order"),
+    *("engine-refused", "engine-busy"),
+)
 """Refusals that do not implicate the node."""
 
 

@@ -10,13 +10,20 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import Lock
+from typing import Literal
 
 from msgspec import Struct
 
 from tenfold.model.fleet.node import Node
-from tenfold.model.ids import JobId, NodeId
+from tenfold.model.ids import JobId, NodeId, TeamId
+from tenfold.model.job.job import Job
+from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.job.submission import Submission, SubmitKey
 from tenfold.model.reason import Reason
+from tenfold.model.registry import ModelVersion, Stage
+from tenfold.model.service.spec import ServiceSpec
+from tenfold.model.service.state import ServiceState
+from tenfold.model.service.step import ServiceStep
 from tenfold.model.units import Millis
 
 
@@ -54,6 +61,18 @@ class JoinNodes(Struct, frozen=True):
     nodes: tuple[Node, ...]
     is_tested: bool = False
     """Whether each is tested first."""
+    has_left_ones: bool = True
+    """Whether nodes that left join again."""
+
+
+class LeaveNodes(Struct, frozen=True):
+    """Take nodes out of the fleet, all or none: each once no job runs there."""
+
+    nodes: tuple[NodeId, ...]
+    grace_ms: Millis | None = None
+    """After this, jobs that still run there are stopped and requeued; None: never."""
+    by: str = ""
+    """The user who asked."""
 
 
 class RetestNode(Struct, frozen=True):
@@ -99,16 +118,96 @@ class ReportActivity(Struct, frozen=True):
     """Whether this is the first report: idle jobs may have been active meanwhile."""
 
 
+class DeployService(Struct, frozen=True):
+    """Deploy a service: a new one, a new revision, or other settings."""
+
+    spec: ServiceSpec
+    team: TeamId
+    job: Job
+    """Of every replica, but for its id, its number and its port."""
+    run_spec: RunSpec
+    by: str = ""
+    is_new_revision: bool = False
+    """Whether it is a new revision even if nothing of it has changed."""
+
+
+ServiceVerb = Literal["scale", "canary", "promote", "rollback", "remove"]
+
+
+class ChangeService(Struct, frozen=True):
+    """Change a service that exists."""
+
+    service: str
+    verb: ServiceVerb
+    by: str = ""
+    replicas_min: int = 0
+    replicas_max: int = 0
+    weight: float = 0.0
+    """Percent of the requests, for `canary`."""
+
+
+class StepService(Struct, frozen=True):
+    """Carry out a step of a service's controller, unless the service has changed since."""
+
+    service: str
+    seen: ServiceState
+    """The record that the step was made from."""
+    step: ServiceStep
+
+
+class RegisterModel(Struct, frozen=True):
+    """Register a version of a model; its number is assigned here."""
+
+    version: ModelVersion
+
+
+class MoveAlias(Struct, frozen=True):
+    """Let an alias name a version; 0 deletes the alias."""
+
+    team: TeamId
+    model: str
+    alias: str
+    number: int
+    by: str = ""
+
+
+class StageVersion(Struct, frozen=True):
+    """Set the stage of a version."""
+
+    team: TeamId
+    model: str
+    number: int
+    stage: Stage
+    by: str = ""
+
+
+class RemoveVersion(Struct, frozen=True):
+    """Remove a version; its files stay where they are."""
+
+    team: TeamId
+    model: str
+    number: int
+    by: str = ""
+
+
 Request = (
     Submit
     | Cancel
     | Release
     | JoinNodes
+    | LeaveNodes
     | SetNodeState
     | RetestNode
     | AcceptNode
     | NodeBatch
     | ReportActivity
+    | DeployService
+    | ChangeService
+    | StepService
+    | RegisterModel
+    | MoveAlias
+    | StageVersion
+    | RemoveVersion
 )
 
 
@@ -118,7 +217,9 @@ class Answer(Struct, frozen=True):
     jobs: tuple[JobId, ...] = ()
     refused: Reason | None = None
     again: bool = False
-    """Whether these jobs were submitted earlier with the same key."""
+    """Whether these jobs were submitted earlier with the same key, or nothing had to change."""
+    number: int = 0
+    """The version of a model that was registered or changed."""
 
 
 class PendingRequest(Struct, frozen=True, eq=False):
@@ -136,6 +237,7 @@ class Inbox:
         self._waiting: deque[PendingRequest] = deque()
         self._most = most
         self._wakeup = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._error: Exception | None = None
         self.is_closed = False
 
     def fileno(self) -> int:
@@ -158,13 +260,35 @@ class Inbox:
             self.wake()
 
     def drain(self) -> Sequence[PendingRequest]:
-        """Return all waiting requests."""
+        """Return all waiting requests; raise the error that should end the loop, once."""
         with suppress(BlockingIOError):
             os.eventfd_read(self._wakeup)
         with self._lock:
+            error, self._error = self._error, None
+            if error is not None:
+                raise error
             drained = list(self._waiting)
             self._waiting.clear()
         return drained
+
+    def interrupt(self, error: Exception) -> None:
+        """Have the loop end with an error; requests keep waiting for the next one."""
+        with self._lock:
+            self._error = error
+        self.wake()
+
+    def forget_interrupt(self) -> None:
+        """Drop an error that was for a loop that has ended by itself."""
+        with self._lock:
+            self._error = None
+
+    def refuse_all(self, reason: Reason) -> None:
+        """Refuse the requests that wait: nobody here will handle them."""
+        with self._lock:
+            refused = list(self._waiting)
+            self._waiting.clear()
+        for pending in refused:
+            pending.reply(Answer(refused=reason))
 
     def wake(self) -> None:
         """Wake the loop, even without a request."""
@@ -174,6 +298,5 @@ class Inbox:
         """Shut down; waiting requests are refused."""
         with self._lock:
             self.is_closed = True
-        for pending in self.drain():
-            pending.reply(Answer(refused=Reason("shutting-down")))
+        self.refuse_all(Reason("shutting-down"))
         self.wake()

@@ -21,11 +21,14 @@ from tenfold.live.attempts.adoption import adopt
 from tenfold.live.attempts.attempts import AheadClock, Attempts
 from tenfold.live.blame import CordonRule, FailureCordons, no_cordons
 from tenfold.live.checkpoint_reader import CheckpointReader
+from tenfold.live.closed_nodes import ClosedNodes, LeavingNodes
 from tenfold.live.executor import (
     AttemptEnded,
     AttemptLost,
     AttemptStarted,
     Executor,
+    NodeClosed,
+    NodeOpened,
     NodeReachable,
     NodeUnreachable,
     Observation,
@@ -36,18 +39,28 @@ from tenfold.live.inbox import (
     AcceptNode,
     Answer,
     Cancel,
+    ChangeService,
+    DeployService,
     Inbox,
     JoinNodes,
+    LeaveNodes,
+    MoveAlias,
     NodeBatch,
     PendingRequest,
+    RegisterModel,
     Release,
+    RemoveVersion,
     ReportActivity,
     RetestNode,
     SetNodeState,
+    StageVersion,
+    StepService,
     Submit,
 )
 from tenfold.live.job_registry import JobRegistry
+from tenfold.live.models.registry import ModelRegistry
 from tenfold.live.quarantine import Quarantine, is_job_fault
+from tenfold.live.services import ServiceRequests
 from tenfold.model.actions import Action, RefuseJob, ReserveStart, ResizeJob, StartJob, StopJob
 from tenfold.model.events import (
     ActionRefused,
@@ -58,10 +71,11 @@ from tenfold.model.events import (
     JobSubmitted,
     NodeCordoned,
     NodeJoined,
+    NodeLeft,
     NodeLost,
     NodeReturned,
+    node_of,
 )
-from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId, TeamId
 from tenfold.model.job.submission import Submission, admitted, names_of
 from tenfold.model.reason import JobRef, NodeRef, Reason, Text
@@ -104,6 +118,7 @@ class LiveWorld:
         """A `saved_at` that is not a reader is called in the loop, so it must not read files."""
         self._executor, self._inbox, self._clock = executor, inbox, clock
         self._view, self._registry = view, registry
+        self._models = ModelRegistry()
         self._reader = saved_at if isinstance(saved_at, CheckpointReader) else None
         self._attempts = Attempts(
             executor, registry, view, None if isinstance(saved_at, CheckpointReader) else saved_at
@@ -113,6 +128,11 @@ class LiveWorld:
         self._quarantine = Quarantine(self._attempts, view)
         self._node_tests = NodeTests(executor, view)
         self._cordons = FailureCordons(no_cordons, view)
+        self._closed_nodes = ClosedNodes(view)
+        self._leaving = LeavingNodes(view)
+        self._left: dict[NodeId, None] = {}
+        """Nodes that left, and did not join again."""
+        self._services = ServiceRequests(view, registry)
         self._due: list[tuple[int, int, JobId]] = []
         """When to check an attempt: (time, attempt, job)."""
         self._answers: list[tuple[PendingRequest, Answer]] = []
@@ -131,6 +151,13 @@ class LiveWorld:
     ) -> None:
         """Enable node tests; `records` has earlier results."""
         self._node_tests.test_nodes_with(node_tester, records)
+        self._closed_nodes.restore((node, record.cause) for node, record in records.items())
+        self._leaving.restore((node, one.cause, one.fields) for node, one in records.items())
+        self._left = {node: None for node, record in records.items() if record.has_left}
+
+    def register_models_in(self, models: ModelRegistry) -> None:
+        """Continue with the models that were registered so far."""
+        self._models = models
 
     def cordon_with(self, judge: CordonRule) -> None:
         """Enable cordons of nodes that keep failing jobs."""
@@ -167,7 +194,7 @@ class LiveWorld:
             if self._reader is not None:
                 files.append(self._reader.fileno())
                 read_ms = self._reader.next_deadline_ms()
-            wakes = [at for at in (until_ms, due_ms, read_ms) if at]
+            wakes = [at for at in (until_ms, due_ms, read_ms, self._leaving.next_ms()) if at]
             timeout_ms = max(1, min(wakes) - now_ms) if wakes else None
             self._clock.wait(files, timeout_ms)
 
@@ -256,6 +283,7 @@ class LiveWorld:
                 events += self._observe(observation, work, now_ms, events)
         self._run_due(now_ms, events)
         events += self._cordons.cordons(events, now_ms)
+        events += self._departures(events, now_ms)
         return events
 
     def _try_request(self, pending: PendingRequest, now_ms: Millis, events: list[Event]) -> None:
@@ -280,9 +308,9 @@ class LiveWorld:
             case Release(job_id, members, by):
                 answer = self._release(members or (job_id,), by, now_ms, events)
                 self._answers.append((pending, answer))
-            case JoinNodes(nodes, is_tested):
-                self._join(nodes, is_tested, now_ms, events)
-                self._answers.append((pending, Answer()))
+            case JoinNodes() | LeaveNodes() as request:
+                answer = self._join_or_leave(request, now_ms, events)
+                self._answers.append((pending, answer))
             case ReportActivity() as request:
                 made = idle_changes(request, self._view, self._attempts, now_ms, events)
                 events += made
@@ -291,6 +319,12 @@ class LiveWorld:
                 else:
                     # No events, so there is no commit to wait for.
                     pending.reply(Answer())
+            case DeployService() | ChangeService() | StepService() as request:
+                self._answers.append((pending, self._for_service(request, now_ms, events)))
+            case RegisterModel() | MoveAlias() | StageVersion() | RemoveVersion() as request:
+                answer, made = self._models.change(request, now_ms)
+                events += made
+                self._answers.append((pending, answer))
             case NodeBatch(requests):
                 self._answers.append((pending, self._for_nodes(requests, now_ms, events)))
             case one:
@@ -327,14 +361,46 @@ class LiveWorld:
                 return Reason("backlog-full", {"most_mib": TEAM_BYTES_MAX >> 20})
         return None
 
-    def _join(
-        self, nodes: Sequence[Node], is_tested: bool, now_ms: Millis, events: list[Event]
-    ) -> None:
+    def _join_or_leave(
+        self, request: JoinNodes | LeaveNodes, now_ms: Millis, events: list[Event]
+    ) -> Answer:
+        if isinstance(request, LeaveNodes):
+            return self._leave(request, now_ms, events)
+        self._join(request, now_ms, events)
+        return Answer()
+
+    def _join(self, request: JoinNodes, now_ms: Millis, events: list[Event]) -> None:
         joined = [event.node.id for event in events if type(event) is NodeJoined]
-        for node in nodes:
+        for node in request.nodes:
+            if node.id in self._left and not request.has_left_ones:
+                continue
             if node.id not in self._view.nodes and node.id not in joined:
+                self._left.pop(node.id, None)
                 self._attempts.devices.join(node.id, node.gpus)
-                events += self._node_tests.join(node, now_ms, is_tested=is_tested)
+                events += self._node_tests.join(node, now_ms, is_tested=request.is_tested)
+
+    def _leave(self, request: LeaveNodes, now_ms: Millis, events: list[Event]) -> Answer:
+        for node in request.nodes:
+            if self._node_tests.is_tested_now(node):
+                return Answer(refused=Reason("node-under-test", {"node": NodeRef(node)}))
+        made = self._leaving.request(request, now_ms)
+        if isinstance(made, Reason):
+            return Answer(refused=made)
+        events += made
+        return Answer()
+
+    def _departures(self, made: Sequence[Event], now_ms: Millis) -> list[Event]:
+        """Return what becomes of nodes that leave and that no event of this moment is about."""
+        if not self._leaving.nodes:
+            return []
+        touched = dict.fromkeys(node_of(event) for event in made)
+        events = self._leaving.due(now_ms, touched, self._attempts.stop_on_node)
+        for event in events:
+            if type(event) is NodeLeft:
+                self._left[event.node_id] = None
+                self._attempts.devices.leave(event.node_id)
+                self._node_tests.left(event.node_id)
+        return events
 
     def _cancel(
         self, job_ids: Sequence[JobId], by: str, now_ms: Millis, events: list[Event]
@@ -360,6 +426,21 @@ class LiveWorld:
         if not cancelled:
             return Answer(refused=Reason("job-not-active", {"name": job_ids[0]}))
         return Answer(tuple(cancelled))
+
+    def _for_service(
+        self,
+        request: DeployService | ChangeService | StepService,
+        now_ms: Millis,
+        events: list[Event],
+    ) -> Answer:
+        made = self._services.events_of(request, now_ms, events)
+        if isinstance(made, Reason):
+            return Answer(refused=made)
+        events += made
+        if isinstance(request, StepService):
+            for job_id in request.step.stops:
+                self._cancel((job_id,), "", now_ms, events)
+        return Answer()
 
     def _release(
         self, job_ids: Sequence[JobId], by: str, now_ms: Millis, events: list[Event]
@@ -417,7 +498,7 @@ class LiveWorld:
                 self._attempts.stop_on_node(node)
 
     def _on_new(self, observation: Observation, now_ms: Millis) -> list[Event]:
-        if self._asks_when_saved(observation, now_ms):
+        if self._stays_away(observation) or self._asks_when_saved(observation, now_ms):
             return []
         return self._on_observation(observation, now_ms)
 
@@ -434,12 +515,17 @@ class LiveWorld:
         now_ms: Millis,
         events: Sequence[Event],
     ) -> Sequence[Event]:
-        if isinstance(observation, NodeUnreachable | NodeReachable):
+        if isinstance(observation, NodeUnreachable | NodeReachable | NodeClosed | NodeOpened):
             return work()
         is_over = isinstance(observation, AttemptEnded | AttemptLost | OrderRefused)
         return self._quarantine.handle(
             observation.job_id, now_ms, work, is_over=is_over, made=events
         )
+
+    def _stays_away(self, observation: Observation) -> bool:
+        """Return whether a node that leaves was seen to be back, which changes nothing."""
+        is_back = isinstance(observation, NodeReachable | NodeOpened)
+        return is_back and observation.node in self._leaving
 
     def _asks_when_saved(self, observation: Observation, now_ms: Millis) -> bool:
         """Return whether an end waits until it is known when its job last saved."""
@@ -453,6 +539,8 @@ class LiveWorld:
         return True
 
     def _on_observation(self, observation: Observation, now_ms: Millis) -> list[Event]:
+        if isinstance(observation, NodeClosed | NodeOpened):
+            return self._closed_nodes.observe(observation, now_ms)
         if node_test_of(observation) is not None:
             return self._node_tests.observe(observation, now_ms)
         match observation:
@@ -468,9 +556,9 @@ class LiveWorld:
                 return self._attempts.lost(observation, now_ms)
             case OrderRefused():
                 return self._attempts.refused(observation, now_ms)
-            case NodeUnreachable(_, node):
+            case NodeUnreachable(_, node, cause):
                 known = self._view.states.get(node, "down") != "down"
-                return [NodeLost(now_ms, node, "executor")] if known else []
+                return [NodeLost(now_ms, node, cause)] if known else []
             case NodeReachable(_, node):
                 known = self._view.states.get(node) == "down"
                 return self._node_tests.returned(node, now_ms) if known else []

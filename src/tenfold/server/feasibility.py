@@ -143,7 +143,7 @@ class _Batch:
         reasons = self._check.never(one)
         if reasons and waits_for_nodes(one, [reason.code for reason in reasons]):
             why = render(joined(reasons), self._reader, one.team)
-            self.notes[place] = f"it waits for nodes to join: {why}"
+            self.notes[place] = f"the job will wait for nodes to join: {why}"
             return one.shape
         given, path = self._rows[place].keys(), ("jobs", place) if self._is_batch else ()
         if len(self.undivided) + len(self.never) >= ERRORS_MAX:

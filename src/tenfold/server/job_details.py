@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
+from msgspec import UNSET
+
 from tenfold.journal.rows import JobRow, RunTime
 from tenfold.model.api.jobs import Requested
 from tenfold.model.events import JobSubmitted
@@ -38,6 +40,9 @@ def requested(submission: JobSubmitted | None, workdir: Workdir) -> Requested:
         preemptible=terms.preemptible,
         kind=terms.kind,
         after=terms.after,
+        after_any=terms.after_any,
+        rerun_of=UNSET if run is None else run.rerun_of or UNSET,
+        array_most=terms.array_most or UNSET,
     )
 
 

@@ -4,7 +4,7 @@ Bodies are parsed by the code that reads job files, which reports all errors at 
 does not know them, so their schemas are added here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -15,11 +15,15 @@ from litestar.openapi.plugins import OpenAPIRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
 
 from tenfold import __version__
-from tenfold.model.api.nodes import NodeActionRequest
+from tenfold.model.api.models import AliasChange, NewVersion, StageChange
+from tenfold.model.api.nodes import JoinRequest, NodeActionRequest
+from tenfold.model.api.objects import CreateAccessKey, StorageQuota
 from tenfold.model.api.problems import ProblemBody
+from tenfold.model.api.services import ScaleService, WeighCanary
 from tenfold.model.api.shells import OpenShell, ShellInput
 from tenfold.model.api.tokens import CreateToken
 from tenfold.model.job.spec import JobSpec
+from tenfold.model.service.spec import ServiceSpec
 from tenfold.server.auth.access import requires_role
 from tenfold.server.auth.tokens import Role
 from tenfold.server.problems import MEDIA_TYPE
@@ -28,6 +32,19 @@ from tenfold.server.submissions import BATCH_MAX
 Schema = dict[str, Any]
 FOLDER = "/api/v1/schema"
 _REF = "#/components/schemas/{name}"
+_BODIES: Mapping[str, type] = {
+    "/api/v1/nodes": NodeActionRequest,
+    "/api/v1/nodes/join": JoinRequest,
+    "/api/v1/tokens": CreateToken,
+    "/api/v1/objects/keys": CreateAccessKey,
+    "/api/v1/objects/quotas/{team}": StorageQuota,
+    "/api/v1/jobs/{job_id}/shells": OpenShell,
+    "/api/v1/jobs/{job_id}/shells/{shell_id}": ShellInput,
+    "/api/v1/models/{model}/versions": NewVersion,
+    "/api/v1/models/{model}/aliases": AliasChange,
+    "/api/v1/models/{model}/stages": StageChange,
+}
+"""What POST requests to a path carry, besides jobs."""
 _METHODS = ("get", "post", "put", "patch", "delete")
 
 
@@ -51,7 +68,7 @@ def config() -> OpenAPIConfig:
     return OpenAPIConfig(
         title="Tenfold",
         version=__version__,
-        description="The API of the Tenfold control plane: jobs, nodes, the fleet and tokens.",
+        description="The Tenfold control plane: jobs, nodes, fleet, models, objects and tokens.",
         components=Components(security_schemes={"token": bearer}),
         security=[{"token": []}],
         openapi_router=router,
@@ -62,10 +79,8 @@ def config() -> OpenAPIConfig:
 
 def described(schema: Schema) -> Schema:
     """Return a description with request bodies and the error format added."""
-    (job, nodes, token, shell, typed, problem), parts = msgspec.json.schema_components(
-        (JobSpec, NodeActionRequest, CreateToken, OpenShell, ShellInput, ProblemBody),
-        ref_template=_REF,
-    )
+    kinds = (JobSpec, ProblemBody, *_BODIES.values())
+    (job, problem, *bodies), parts = msgspec.json.schema_components(kinds, ref_template=_REF)
     batch = {
         "type": "object",
         "required": ["jobs"],
@@ -85,11 +100,27 @@ def described(schema: Schema) -> Schema:
     }
     paths["/api/v1/jobs"]["post"]["requestBody"] = _body({"oneOf": [job, batch]})
     paths["/api/v1/jobs/dry-run"]["post"]["requestBody"] = _body(job)
-    paths["/api/v1/nodes"]["post"]["requestBody"] = _body(nodes)
-    paths["/api/v1/tokens"]["post"]["requestBody"] = _body(token)
-    paths["/api/v1/jobs/{job_id}/shells"]["post"]["requestBody"] = _body(shell)
-    paths["/api/v1/jobs/{job_id}/shells/{shell_id}"]["post"]["requestBody"] = _body(typed)
+    for path, body in zip(_BODIES, bodies, strict=True):
+        paths[path]["post"]["requestBody"] = _body(body)
+    services, service_parts = _of_services()
+    schemas |= service_parts
+    for path, body in services.items():
+        paths[path]["post"]["requestBody"] = _body(body)
     return {**schema, "paths": paths, "components": {**components, "schemas": schemas}}
+
+
+def _of_services() -> tuple[dict[str, Schema], Schema]:
+    """Return the bodies of the requests about services by path, and the types that they use."""
+    (service, limits, weight), parts = msgspec.json.schema_components(
+        (ServiceSpec, ScaleService, WeighCanary), ref_template=_REF
+    )
+    bodies: dict[str, Schema] = {
+        "/api/v1/services": service,
+        "/api/v1/services/{name}/scale": limits,
+        "/api/v1/services/{name}/canary": weight,
+    }
+    plain: tuple[dict[str, Schema], Schema] = msgspec.to_builtins((bodies, parts))
+    return plain[0], plain[1]
 
 
 def _with_problem(operation: Schema, problem: Schema) -> Schema:

@@ -64,8 +64,26 @@ _REFUSED = {
     "node-busy": 409,
     "node-lost": 409,
     "no-acceptance-test": 409,
+    "no-such-service": 404,
+    "service-of-other-team": 409,
+    "service-changed": 503,
+    "no-rollout": 409,
+    "no-earlier-revision": 409,
+    "no-such-model": 404,
+    "no-such-version": 404,
+    "no-such-alias": 404,
+    "no-such-parent": 422,
+    "version-has-alias": 409,
+    "too-many-models": 429,
+    "too-many-versions": 429,
+    "too-many-aliases": 429,
 }
 """Status by the loop's refusal code; all others mean that it cannot answer now."""
+_NOT_DONE = {
+    "not-leader": "nothing was changed; send it to the control plane that leads",
+    "standby": "send changes to the control plane that leads",
+}
+"""Hints of refusals with status 503 after which nothing needs to be checked."""
 _HINTS = {
     "backlog-full": "wait until some jobs have ended, or cancel some",
     "request-failed": "nothing was changed; the server log has the traceback",
@@ -74,7 +92,19 @@ _HINTS = {
     "no-such-node": "check `tenfold node list`; no nodes were changed",
     "node-refused": "fix the node and test it again, or accept it as it is",
     "node-busy": "cordon it, and try again once its jobs have ended",
+    "no-such-service": "list them with `tenfold service list`",
+    "service-of-other-team": "choose another name",
+    "no-rollout": "deploy a new revision first",
+    "no-earlier-revision": "deploy the earlier version again",
     "node-under-test": "try again once the test has finished",
+    "no-such-model": "list models with `tenfold model list`",
+    "no-such-version": "list versions with `tenfold model show`; removed ones cannot be used",
+    "no-such-alias": "list aliases with `tenfold model show`",
+    "no-such-parent": "name the parent by its number, as in `chat@3`",
+    "version-has-alias": "move or delete the alias first: `tenfold model alias`",
+    "too-many-models": "register versions of a model that exists",
+    "too-many-versions": "register under another name",
+    "too-many-aliases": "delete aliases that are no longer used",
 }
 _LOG = logging.getLogger("tenfold.server")
 
@@ -128,7 +158,7 @@ def refusal(reason: Reason) -> Problem:
     """Return the problem for a request that the loop refused."""
     status = _REFUSED.get(reason.code, 503)
     hint = (
-        "check whether it was carried out, then try again"
+        _NOT_DONE.get(reason.code, "check whether it was carried out, then try again")
         if status == 503
         else _HINTS.get(reason.code, "")
     )
@@ -191,8 +221,8 @@ def _from_tenfold(_: Request[Any, Any, Any], error: TenfoldError) -> Response[Pr
 
 
 def _from_database(_: Request[Any, Any, Any], error: SQLAlchemyError) -> Response[ProblemBody]:
-    _LOG.error("the journal does not answer", exc_info=error)
-    reason = Reason("journal-unreachable", sentence="the journal does not answer")
+    _LOG.error("the journal does not respond", exc_info=error)
+    reason = Reason("journal-unreachable", sentence="the journal does not respond")
     return problem_response(Problem(503, reason, "try again; `/readyz` shows when it is back"))
 
 

@@ -11,7 +11,7 @@ from tenfold.journal.rows import ArraySummary, AttemptRow, JobRow, NodeRow
 from tenfold.model.acceptance import Acceptance, NodeVerdict
 from tenfold.model.api import jobs, nodes, tokens
 from tenfold.model.job.job import WHOLE
-from tenfold.model.reason import Reason, Value
+from tenfold.model.reason import Causes, Reason, Value
 from tenfold.model.units import SECOND
 from tenfold.report.reasons.registry import shown_code
 from tenfold.report.reasons.render import Reader, render
@@ -21,6 +21,8 @@ from tenfold.study.eta.eta import Eta
 
 SIGNAL_EXIT_BASE = 128
 """A process killed by a signal has the exit code 128 plus the number of the signal."""
+MEMORY_CODES = ("out-of-memory", "allocation-failed")
+"""Causes of failed jobs that are their reason in answers."""
 _STATE_SENTENCES = {
     "pending": "not scheduled yet",
     "starting": "its processes are starting",
@@ -34,7 +36,7 @@ def iso(at_ms: int | None) -> str | None:
     return None if at_ms is None else _iso(at_ms)
 
 
-def to_job(
+def to_job(  # noqa: PLR0913 - each is a part of the answer
     row: JobRow,
     attempts: Sequence[AttemptRow],
     token: Token,
@@ -42,10 +44,11 @@ def to_job(
     eta: Eta | None = None,
     *,
     now_ms: int | None = None,
+    service: str | None = None,
 ) -> jobs.Job:
     """Return a job; with a snapshot of the fleet, a pending job says what it waits for.
 
-    `now_ms` tells how long a running attempt has run.
+    `now_ms` tells how long a running attempt has run; `service` is what it is a replica of.
     """
     return jobs.Job(
         id=row.id,
@@ -61,6 +64,7 @@ def to_job(
         gpus=row.gpus_milli / WHOLE,
         submitted_at=_iso(row.submitted_ms),
         elapsed_s=_elapsed_s(attempts, now_ms),
+        service=service or UNSET,
     )
 
 
@@ -87,7 +91,7 @@ def to_array(base: str, whole: ArraySummary) -> jobs.Job:
         team=whole.first.team,
         state=whole.state,
         attempts=(),
-        reason=jobs.Reason(code="array", sentence=f"{whole.count:,} members: {counted}"),
+        reason=jobs.Reason(code="array", sentence=f"{whole.count:,} tasks: {counted}"),
         array=jobs.Members(
             count=whole.count,
             states={str(state): count for state, count in whole.states.items()},
@@ -233,8 +237,19 @@ def _reason(
             sentence = f"{before}; {sentence}"
         return jobs.Reason(code=shown_code(found.code), sentence=sentence)
     if row.reason:
-        return jobs.Reason(code=shown_code(row.reason), sentence=before)
+        return jobs.Reason(code=shown_code(_memory_code(row) or row.reason), sentence=before)
     return jobs.Reason(code=row.state, sentence=_STATE_SENTENCES.get(row.state, ""))
+
+
+def _memory_code(row: JobRow) -> str:
+    """Return the code of the cause of a failed job if memory was short; otherwise empty.
+
+    As Slurm, which has a state for such jobs: listings look for them by it.
+    """
+    causes = row.fields.get("cause") if row.reason == "failed" else None
+    if not isinstance(causes, Causes):
+        return ""
+    return next((one.code for one in causes.reasons if one.code in MEMORY_CODES), "")
 
 
 def stop_sentence(row: JobRow, attempts: Sequence[AttemptRow], token: Token) -> str:

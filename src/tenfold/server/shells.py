@@ -7,8 +7,8 @@ whose token has ended.
 import asyncio
 import logging
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import contextmanager, suppress
 
 import msgspec
 
@@ -21,11 +21,12 @@ from tenfold.server.problems import Problem
 from tenfold.server.runtime.logs import FIELDS
 
 SHELLS_MAX = 64
+OF_TEAM_MAX = 32
 OF_TOKEN_MAX = 8
 ATTACH_S = 10.0
 """How long an opened shell waits for its stream."""
 CHECK_S = 2.0
-"""How often a stream checks its token and that its client is there."""
+"""How often the token of a shell is checked, and whether the reader of a quiet one is there."""
 WRITE_S = 2.0
 """How long input waits for a program that does not read."""
 _LOG = logging.getLogger("tenfold.server")
@@ -45,14 +46,27 @@ class OpenShells:
 
     def __init__(self) -> None:
         self._shells: dict[str, ShellSession] = {}
+        self._opening: list[tuple[str, str]] = []
+        """Token and team of shells that are being opened."""
 
-    def check(self, token: Token) -> None:
-        """Raise if a token may open no more shells."""
-        own = sum(one.token_id == token.id for one in self._shells.values())
-        if len(self._shells) < SHELLS_MAX and own < OF_TOKEN_MAX:
-            return
-        most = OF_TOKEN_MAX if own >= OF_TOKEN_MAX else SHELLS_MAX
-        raise Problem(429, Reason("too-many-shells", {"most": most}), "close one of them first")
+    @contextmanager
+    def opening(self, token: Token) -> Generator[None]:
+        """Count a shell before it is opened; raise if this token may open no more."""
+        used = [(one.token_id, one.team) for one in self._shells.values()] + self._opening
+        counts = (
+            (sum(one == token.id for one, _ in used), OF_TOKEN_MAX),
+            (sum(team == token.team for _, team in used), OF_TEAM_MAX),
+            (len(used), SHELLS_MAX),
+        )
+        for count, most in counts:
+            if count >= most:
+                reason = Reason("too-many-shells", {"most": most})
+                raise Problem(429, reason, "close one of them first")
+        self._opening.append((token.id, token.team))
+        try:
+            yield
+        finally:
+            self._opening.remove((token.id, token.team))
 
     def add(self, shell: Shell, token: Token, job_id: str) -> "ShellSession":
         """Keep a shell until it is closed; one that is not read soon is hung up."""
@@ -86,7 +100,7 @@ class ShellSession:
         on_close: Callable[[str], None],
     ) -> None:
         self.id = shell_id
-        self.token_id = token.id
+        self.token_id, self.team = token.id, token.team
         self.job_id = job_id
         self.shell = shell
         self.received = 0
@@ -94,7 +108,9 @@ class ShellSession:
         self.is_claimed = self.is_read = False
         """Whether a request for its output came, and whether that is being answered."""
         self._on_close = on_close
-        self._is_closed = False
+        self._is_closed = self._must_end = False
+        self._output_ready: asyncio.Event | None = None
+        """Set while the reader waits for output."""
         self._typing = asyncio.Lock()
 
     def close_unless_read(self) -> None:
@@ -128,21 +144,40 @@ class ShellSession:
     async def output(self, may_go_on: Callable[[], Awaitable[bool]]) -> AsyncGenerator[bytes, None]:
         """Yield frames until the shell ends; it is hung up when the reader leaves."""
         self.is_read = True
+        watch = asyncio.create_task(self._end_unless(may_go_on))
         try:
-            while not self._is_closed:
+            while not self._is_closed and not self._must_end:
                 for one in self.shell.read():
                     if isinstance(one, ShellEnded):
                         end = ShellEnd(exit_code=one.exit_code, signal=one.signal)
                         yield _end(end)
                         return
                     yield framed(Frame("errors" if one.is_error else "output", one.content))
-                if not await self._readable():
-                    # Also notices a client that is gone.
-                    yield framed(Frame("alive"))
-                    if not await may_go_on():
-                        yield _end(ShellEnd(reason="the control plane closed it"))
-                        return
+                    if self._must_end:
+                        break
+                else:
+                    if not await self._readable():
+                        # Also notices a client that is gone.
+                        yield framed(Frame("alive"))
+            if self._must_end:
+                yield _end(ShellEnd(reason="the control plane closed it"))
         finally:
+            watch.cancel()
+            self.close()
+
+    async def _end_unless(self, may_go_on: Callable[[], Awaitable[bool]]) -> None:
+        """End it when it may not go on, however much it prints and however slowly that is read."""
+        try:
+            while await may_go_on():
+                await asyncio.sleep(CHECK_S)
+        except Exception:
+            # Of any kind: a shell that cannot be checked is closed.
+            _LOG.exception("cannot check the token of a shell")
+        self._must_end = True
+        if self._output_ready is not None:
+            self._output_ready.set()
+        else:
+            # The reader may never take what was sent before.
             self.close()
 
     async def _readable(self) -> bool:
@@ -151,10 +186,12 @@ class ShellSession:
         file = self.shell.fileno()
         # Only while waiting: a reader that is slow would otherwise be woken again and again.
         loop.add_reader(file, ready.set)
+        self._output_ready = ready
         try:
             with suppress(TimeoutError):
                 await asyncio.wait_for(ready.wait(), CHECK_S)
         finally:
+            self._output_ready = None
             loop.remove_reader(file)
         return ready.is_set()
 

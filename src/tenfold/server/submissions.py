@@ -21,6 +21,7 @@ from tenfold.model.api.problems import Fault
 from tenfold.model.events import JobSubmitted
 from tenfold.model.fleet.finding import Finding
 from tenfold.model.ids import JobId, TeamId
+from tenfold.model.job.array_spec import fold_indexes
 from tenfold.model.job.submission import ARRAY_MOST, Submission, last_member
 from tenfold.model.policy.policy import Policy
 from tenfold.model.reason import Reason
@@ -54,6 +55,10 @@ class SubmissionRequest(Struct, frozen=True):
     """Notices about submissions, by position."""
     workdir_notes: Mapping[int, str] = {}
     """Why a job does not run in the folder that it was submitted from, by position."""
+    rerun_notes: Mapping[int, str] = {}
+    """Which reruns stand for dependencies that failed, by position."""
+    team_notes: Mapping[int, str] = {}
+    """Which teams are not known, by position."""
 
 
 def parse_submissions(body: bytes, token: Token) -> SubmissionRequest:
@@ -107,15 +112,23 @@ def submitted(
                 state="pending",
                 count=one.array,
                 members=tuple(own[:MEMBERS_SHOWN_MAX]),
+                indexes=_ranges(one.indexes),
                 notes=notes,
             )
         )
     return tuple(made)
 
 
+def _ranges(indexes: tuple[int, ...]) -> str:
+    """Return indexes as ranges; a single one too, since a number alone is a count."""
+    text = fold_indexes(indexes)
+    return f"{text}-{text}" if text.isdecimal() else text
+
+
 def notes_on(request: SubmissionRequest, place: int, policy: Policy) -> tuple[str, ...]:
     """Return the notices about one submission of a request."""
-    own = (request.notes.get(place), request.workdir_notes.get(place))
+    kinds = (request.team_notes, request.rerun_notes, request.notes, request.workdir_notes)
+    own = (notes.get(place) for notes in kinds)
     ignored = ignored_keys(policy, request.submissions[place])
     return (*(one for one in own if one is not None), *ignored)
 

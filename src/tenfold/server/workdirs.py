@@ -17,7 +17,7 @@ from tenfold.model.job.submission import Submission
 from tenfold.server.problems import validation_problem
 from tenfold.server.submissions import SubmissionRequest, sized
 
-OWN_FOLDER = "it runs in a folder of its own"
+OWN_FOLDER = "the job runs in its own directory"
 HINT = "let that user enter the folder (`chmod o+x`), or leave out `workdir`"
 MISSING_HINT = "create the folder first, or leave out `workdir`"
 

@@ -15,9 +15,18 @@ import msgspec
 from sqlalchemy import Connection, Table, Update, bindparam, select, update
 from sqlalchemy.exc import OperationalError
 
-from tenfold.journal.tables import ATTEMPTS, CHAIN, JOBS, NODES, SUBMIT_KEYS
+from tenfold.journal.tables import (
+    ATTEMPTS,
+    CHAIN,
+    JOBS,
+    MODEL_ALIASES,
+    MODEL_CHANGES,
+    MODEL_VERSIONS,
+    NODES,
+    SUBMIT_KEYS,
+)
 
-READ_TABLES = (JOBS, ATTEMPTS, NODES, SUBMIT_KEYS)
+READ_TABLES = (JOBS, ATTEMPTS, NODES, SUBMIT_KEYS, MODEL_VERSIONS, MODEL_ALIASES, MODEL_CHANGES)
 MASK = (1 << 62) - 1
 """Sums are below this, so that two of them fit in a signed 64-bit column."""
 ROWS_AHEAD = 1_000

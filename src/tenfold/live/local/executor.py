@@ -40,6 +40,7 @@ from tenfold.live.local.shells import open_shell
 from tenfold.live.local.spawner.launches import launch_line, user_of, why_refused
 from tenfold.live.local.spawner.link import SpawnerLink
 from tenfold.live.local.spawner.wire import EndLine, NoteLine, ReasonLine, StopLine, checked_end
+from tenfold.model.errors import Refused
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.reason import Reason, Text
 from tenfold.model.units import Millis
@@ -73,15 +74,33 @@ class LocalExecutor:
         self._reported: dict[tuple[str, int], str] = {}
         self._nodes_lost: dict[NodeId, Millis] = {}
         self._connection_read = 0
+        self._early_notes: list[NoteLine] = []
         self.link = SpawnerLink(self.home)
+        # Whoever has no epoch of its own acts for the control plane that leads now.
+        self.link.epoch = self.home.fence()
         self.link.wake_on(self._wake)
         self.link.connect()
         os.eventfd_write(self._wake, 1)
+
+    def fence(self, epoch: int) -> None:
+        """Send this epoch with every order; return once no order of a lower one is carried out."""
+        self.link.epoch = epoch
+        self._early_notes += self.link.call({"order": 0, "do": "fence"})
+        for note in self._early_notes:
+            _raise_if_stale(note, epoch)
+        if self._users is not None:
+            # The control plane before may have given users to teams.
+            self._users.reload()
 
     @property
     def limits(self) -> str:
         """How limits are enforced: `cgroup-v2`, `cgroup-v1` or `prlimit`."""
         return self.link.limits
+
+    @property
+    def memory_scope(self) -> str:
+        """Whether memory limits are those of a `job` or of each `process`; empty if unknown."""
+        return self.link.memory
 
     def fileno(self) -> int:
         """Return a descriptor that is readable while `observations` has something to return."""
@@ -118,6 +137,15 @@ class LocalExecutor:
         stop: StopLine = {"grace_ms": grace_ms, "cause": "stopped", "sentence": "it was stopped"}
         self.link.send({"order": 0, "do": "stop", "job": job_id, "attempt": attempt, "stop": stop})
 
+    @property
+    def waits_since_s(self) -> float | None:
+        """Since when the spawner owes an answer, on the monotonic clock; None if it does not."""
+        return self.link.waits_since_s
+
+    def ask(self) -> None:
+        """Ask the spawner for a sign of life; `waits_since_s` tells whether it answered."""
+        self.link.ask()
+
     def lose_node(self, node: NodeId) -> None:
         """Mark a node as lost: its processes are killed, and starts there are refused."""
         self.link.send({"order": 0, "do": "lose-node", "node": node})
@@ -132,7 +160,7 @@ class LocalExecutor:
 
     def observations(self) -> list[Observation]:
         """Return new observations in order, without waiting."""
-        notes = self.link.receive()
+        notes, self._early_notes = [*self._early_notes, *self.link.receive()], []
         with suppress(BlockingIOError):
             os.eventfd_read(self._wake)
         found: list[Observation] = list(self._refused)
@@ -144,6 +172,7 @@ class LocalExecutor:
             for folder in self.home.unsettled():
                 found += self._unreported(folder)
         for note in notes:
+            _raise_if_stale(note, self.link.epoch)
             # Without team users a job can write to the pipe of notes. The folders have what is so.
             with suppress(KeyError, TypeError, ValueError):
                 found += self._on_note(note)
@@ -261,6 +290,17 @@ class LocalExecutor:
             return False
         self._reported[key] = phase
         return True
+
+
+def _raise_if_stale(note: NoteLine, epoch: int) -> None:
+    """Raise if the spawner refused an order because another control plane is the leader."""
+    leads = note.get("epoch")
+    if note["saw"] == "refused" and isinstance(leads, int) and leads > epoch:
+        raise Refused(
+            "orders-refused",
+            f"a control plane of epoch {leads} gives orders to the spawner; this one has {epoch}",
+            "stop this control plane: the other one is active",
+        )
 
 
 def state_of(folder: AttemptFolder) -> AttemptState:

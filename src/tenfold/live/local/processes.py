@@ -26,6 +26,11 @@ def die_with_parent() -> None:
     _prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
 
 
+def end_with_parent() -> None:
+    """Have the kernel send SIGTERM to this process when the thread that started it ends."""
+    _prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM))
+
+
 def kill(pid: int) -> None:
     """Kill a process that may already be gone."""
     with suppress(ProcessLookupError, PermissionError):

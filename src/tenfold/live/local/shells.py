@@ -160,7 +160,7 @@ def open_shell(
     try:
         connection = _connected(folder, pid)
     except TimeoutError:
-        return _failed("the supervisor of the job does not answer; it may be of an older version")
+        return _failed("the supervisor of the job does not respond; it may be of an older version")
     except ProcessLookupError:
         return Reason("shell-not-running", {"name": str(job_id)})
     except OSError as error:

@@ -39,6 +39,7 @@ from tenfold.live.local.member.members import (
     spawn_member,
     start_member,
 )
+from tenfold.live.local.member.memory import allocation_failure
 from tenfold.live.local.member.shells import Shells
 from tenfold.live.local.member.user import raise_limits
 from tenfold.live.local.processes import (
@@ -459,7 +460,7 @@ class _Supervisor:
         # All are killed at once, so the first failure is not random.
         self._first = self._first or (rank, -signal.SIGKILL)
         self._died_ms = now_ms() - silence_ms
-        sentence = f"member {rank} sent no heartbeat for too long"
+        sentence = f"process {rank} sent no heartbeat for too long"
         self._begin_stop(0, "silent", {"code": "silent", "sentence": sentence})
 
     def _on_error(self, error: Exception) -> None:
@@ -502,6 +503,8 @@ class _Supervisor:
         elif self._how == "exited" and member is not None and code is not None:
             self._reason = runtime_failure(self.launch, self.folder.path, member, code)
             self._how = "start-failed" if self._reason else self._how
+            if self._reason is None and self.group.kind == "prlimit":
+                self._reason = allocation_failure(self.launch, self.folder.path, member, code)
         end = end_line(
             self._how,
             started_ms=self._started_ms,

@@ -27,8 +27,7 @@ class CommandFailed(Unreachable):
         super().__init__(
             "slurm-unreachable",
             f"`{' '.join(command)}` failed: {_last_line(stderr)}",
-            "check that `sinfo` works here and that `SLURM_CONF` points to the right cluster, "
-            "or save the output elsewhere and read that file",
+            "check that `sinfo` works here and that `SLURM_CONF` points to the right cluster",
         )
         self.status = status
         self.stderr = stderr
@@ -85,7 +84,7 @@ class SlurmCommands:
         try:
             return self.run(*command, "--json", timeout_s=timeout_s)
         except CommandFailed as failure:
-            if not _has_no_json(failure.stderr):
+            if not has_no_json(failure.stderr):
                 raise CommandFailed(command, failure.status, failure.stderr) from None
         return self.run(*command, timeout_s=timeout_s)
 
@@ -95,7 +94,7 @@ def own_environment(conf: str) -> dict[str, str]:
     return {**os.environ, "SLURM_CONF": conf}
 
 
-def _has_no_json(complaint: str) -> bool:
+def has_no_json(complaint: str) -> bool:
     """Return whether Slurm is too old for JSON (before 21.08) or built without it."""
     words = complaint.lower()
     return "option" in words or "json" in words or "serializer" in words

@@ -21,6 +21,8 @@ ROLE = "least_role"
 PUBLIC = "anybody"
 HEADER = {"WWW-Authenticate": 'Bearer realm="tenfold"'}
 SECRET_CHARACTERS_MAX = 200
+READING = ("GET", "HEAD")
+"""Methods that change nothing."""
 LOOKED_UP = "tenfold_token_unknown"
 """In the scope of a request whose token was looked up and is unknown."""
 
@@ -39,8 +41,11 @@ def requires_role(role: Role | None) -> dict[str, Any]:
     return {ROLE: PUBLIC if role is None else role}
 
 
-def make_guard(tokens: Tokens) -> Guard:
-    """Return the guard of an application."""
+def make_guard(tokens: Tokens, standby: Callable[[], Problem | None] = lambda: None) -> Guard:
+    """Return the guard of an application.
+
+    `standby` returns why this control plane carries out no changes, if it does not lead.
+    """
 
     async def guard(connection: Connection, route: BaseRouteHandler) -> None:
         required = route.opt.get(ROLE)
@@ -52,13 +57,16 @@ def make_guard(tokens: Tokens) -> Guard:
             reason = Reason("method-not-allowed", sentence=message)
             raise Problem(405, reason, "see the HTTP API reference")
         if token.role < required:
-            message = f"this needs role `{required.name}`; the token has `{token.role.name}`"
+            message = f"this requires the role `{required.name}`; the token has `{token.role.name}`"
             raise Problem(
                 403,
                 Reason("role-too-low", sentence=message),
                 "ask an admin for a token with that role",
             )
         connection.scope["user"] = token
+        problem = None if connection.scope.get("method") in READING else standby()
+        if problem is not None:
+            raise problem
 
     return guard
 

@@ -1,4 +1,4 @@
-"""What a token sees of events: its team's jobs, nodes, and reasons without other teams' data.
+"""What a token sees of events: its team's jobs and models, nodes, and redacted reasons.
 
 A preemption may name the job that caused it, and a cordon the jobs that failed there. Below
 `operator`, fields that name other teams' jobs, users or teams are removed, and so is free text from
@@ -23,12 +23,17 @@ from tenfold.model.events import (
     JobEnded,
     JobStopped,
     JobSubmitted,
+    ModelEvent,
     NodeLost,
     NodeTested,
+    ServiceDeployed,
+    ServiceEvent,
     job_of,
+    team_of_model,
 )
 from tenfold.model.job.origin import Origin
 from tenfold.model.reason import Reason
+from tenfold.model.service.spec import ServiceSpec
 from tenfold.report.reasons.render import with_sentences
 from tenfold.server.auth.tokens import Role, Token
 
@@ -36,7 +41,7 @@ AT_ONCE = 500
 """Ids per query, as databases limit them."""
 REDACTED = "***"
 _EVENT = msgspec.json.Decoder(Event)
-_SUBMITTED = KIND_OF[JobSubmitted]
+_WITH_WORK = (KIND_OF[JobSubmitted], KIND_OF[ServiceDeployed])
 _CODE = '"code":'
 """In the body of every event that has a reason."""
 
@@ -67,7 +72,7 @@ def visible_events(token: Token, rows: list[EventRow], store: Store) -> list[Eve
 
 def _redacted(row: EventRow, event: Event, token: Token, team: str | None) -> EventRow:
     """Return an event of a team's job, or of no job, redacted for a token."""
-    if isinstance(event, JobSubmitted):
+    if isinstance(event, JobSubmitted | ServiceDeployed):
         return _without_values(row, token)
     redacted = event if token.sees_all_teams else _without_prose(event)
     if _CODE in row.body:
@@ -89,7 +94,7 @@ def _without_prose(event: Event) -> Event:
 
 def _without_values(row: EventRow, token: Token) -> EventRow:
     """Return an event without environment values and diff, unless they are the reader's own."""
-    if row.kind != _SUBMITTED or ('"env"' not in row.body and '"diff"' not in row.body):
+    if row.kind not in _WITH_WORK or ('"env"' not in row.body and '"diff"' not in row.body):
         return row
     plain: dict[str, Any] = msgspec.json.decode(row.body)
     work: dict[str, Any] = plain.get("work") or {}
@@ -101,7 +106,24 @@ def _without_values(row: EventRow, token: Token) -> EventRow:
         work["env"] = [[pair[0], REDACTED] for pair in work["env"]]
     if "diff" in code:
         code["diff"] = REDACTED
+    if "spec" in plain:
+        _redact_spec(plain["spec"])
     return row._replace(body=msgspec.json.encode(plain).decode())
+
+
+def _redact_spec(spec: dict[str, Any]) -> None:
+    """Remove the environment and the diff from a service, as from its replicas."""
+    spec["env"] = dict.fromkeys(spec.get("env", {}), REDACTED)
+    origin: dict[str, Any] = spec.get("origin") or {}
+    code: dict[str, Any] = origin.get("code") or {}
+    if "diff" in code:
+        code["diff"] = REDACTED
+
+
+def without_secrets(spec: ServiceSpec) -> ServiceSpec:
+    """Return a service without the values of its environment, and without the diff of its code."""
+    env = dict.fromkeys(spec.env, REDACTED)
+    return replace(spec, env=env, origin=without_diff(spec.origin))
 
 
 def sees_secrets(token: Token, team: str) -> bool:
@@ -127,8 +149,12 @@ def _teams(connection: Connection, names: Iterable[str]) -> dict[str, str]:
 
 
 def _team(event: Event, teams: dict[str, str]) -> str | None:
-    """Return the team of the job that an event is about; None if it is about no job."""
+    """Return the team of what an event is about; None if it is of no team."""
     if isinstance(event, JobSubmitted):
         return event.job.team
+    if isinstance(event, ServiceEvent):
+        return event.team
+    if isinstance(event, ModelEvent):
+        return team_of_model(event)
     job_id = job_of(event)
     return None if job_id is None else teams.get(job_id, "")

@@ -1,7 +1,7 @@
 """Isolate teams on this machine with a user per team, if the control plane runs as root.
 
-Otherwise all jobs run as the user who started it, and only the API separates teams. The start
-message says so, with the reason.
+Otherwise all jobs run as the user who started it and can read each other's files; only requests to
+the API are separated by team. The start message says so, with the reason.
 """
 
 import logging
@@ -46,7 +46,10 @@ def isolate_teams(settings: Settings, folder: StateDir) -> TeamIsolation:
     try:
         if why:
             reset_ownership_migration(executor_dir)
-            description = f"all jobs run as one user; only the API separates teams ({why})"
+            description = (
+                "all jobs run as one Unix user and can read each other's files;"
+                f" only requests to the API are separated by team ({why})"
+            )
             return TeamIsolation(None, description)
         return _with_users(settings, folder, executor_dir)
     except OSError as error:

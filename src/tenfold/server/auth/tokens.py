@@ -16,12 +16,13 @@ from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlalchemy import RowMapping, insert, select, update
+from sqlalchemy import Connection, RowMapping, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from tenfold.journal.store import Store
 from tenfold.journal.tables import TOKENS
 from tenfold.model.api.tokens import DAYS
+from tenfold.model.errors import Refused
 from tenfold.model.units import DAY, SECOND
 from tenfold.report.reasons.render import Reader
 
@@ -65,11 +66,19 @@ class Token(Struct, frozen=True, kw_only=True):
         return Reader(self.team, self.sees_all_teams)
 
 
+Fence = Callable[[Connection], None]
+"""Called in each transaction that changes tokens; it raises if this control plane does not lead."""
+
+
+def no_fence(connection: Connection) -> None:
+    """Let every change pass: no other control plane can write."""
+
+
 class Tokens:
     """The tokens of one journal; thread-safe."""
 
-    def __init__(self, store: Store, now_ms: Callable[[], int]) -> None:
-        self._store = store
+    def __init__(self, store: Store, now_ms: Callable[[], int], fence: Fence = no_fence) -> None:
+        self._store, self._fence = store, fence
         self.now_ms = now_ms
         self._cache: dict[str, tuple[int, Token]] = {}
         """By digest: when it was read, and the record."""
@@ -101,6 +110,7 @@ class Tokens:
             "expires_ms": token.expires_ms,
         }
         with self._store.writing() as connection:
+            self._fence(connection)
             connection.execute(insert(TOKENS), row)
         return secret, token
 
@@ -110,9 +120,19 @@ class Tokens:
         with self._store.reading() as connection:
             return [_token(row) for row in connection.execute(query).mappings()]
 
+    def digests(self, least: Role) -> list[tuple[str, Token]]:
+        """Return the digest and the record of each valid token of a role or a higher one."""
+        now_ms = self.now_ms()
+        is_valid = (TOKENS.c.revoked_ms.is_(None), TOKENS.c.expires_ms > now_ms)
+        query = select(TOKENS).where(*is_valid).order_by(TOKENS.c.created_ms, TOKENS.c.id)
+        with self._store.reading() as connection:
+            found = [(row["digest"], _token(row)) for row in connection.execute(query).mappings()]
+        return [(digest, token) for digest, token in found if token.role >= least]
+
     def revoke(self, token_id: str) -> Token | None:
         """Revoke a token immediately; return its record, or None if there is none."""
         with self._store.writing() as connection:
+            self._fence(connection)
             row = connection.execute(select(TOKENS).where(TOKENS.c.id == token_id)).mappings()
             found = row.one_or_none()
             if found is None:
@@ -139,7 +159,7 @@ class Tokens:
     def refresh_revoked(self) -> None:
         """Read which tokens were revoked, also by other processes; one query serves all streams.
 
-        If the journal does not answer, it is read the next time.
+        If the journal does not respond, it is read the next time.
         """
         self._revoked_ms = self.now_ms()
         query = select(TOKENS.c.id).where(TOKENS.c.revoked_ms.is_not(None))
@@ -184,7 +204,8 @@ class Tokens:
 
     def _write_used(self, token_id: str, today: int) -> None:
         try:
-            with suppress(SQLAlchemyError), self._store.writing() as connection:
+            with suppress(SQLAlchemyError, Refused), self._store.writing() as connection:
+                self._fence(connection)
                 change = update(TOKENS).where(TOKENS.c.id == token_id).values(last_used=today)
                 connection.execute(change)
         finally:

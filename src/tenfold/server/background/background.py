@@ -6,7 +6,7 @@ work must survive that, as it must survive a crash.
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import Event, Thread
 from time import monotonic
 
@@ -20,6 +20,8 @@ class BackgroundTask(ABC):
         self.name = name
         self.stop_timeout_s = stop_timeout_s
         self.stopping = Event()
+        self.may_run: Callable[[], bool] = _always
+        """Whether this control plane leads; a standby must not do the work of the leader."""
         self._thread = Thread(target=self.work, name=f"tenfold-{name}", daemon=True)
 
     @abstractmethod
@@ -43,6 +45,10 @@ class BackgroundTask(ABC):
         if self._thread.is_alive():
             message = "background task `%s` did not stop within %.3g s; abandoning it"
             _LOG.warning(message, self.name, self.stop_timeout_s)
+
+
+def _always() -> bool:
+    return True
 
 
 def stop_all(tasks: Sequence[BackgroundTask]) -> None:

@@ -36,6 +36,7 @@ from tenfold.study.why.why import (
     holders_in,
     why_under,
     with_forecast,
+    with_smaller_first,
 )
 
 QUEUE_ASKED_MAX = 20
@@ -117,6 +118,7 @@ class FleetSnapshot:
             )
         if self._govern is None:
             found = why_under(fleet, job, self.at_ms, self._decider)
+            found = with_smaller_first(fleet, job, found, self._policy.name)
         else:
             found = Explainer(fleet, self._govern, self.at_ms).why(job, seek)
         dependency = dependency_reason(fleet, job)

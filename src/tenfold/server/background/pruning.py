@@ -13,6 +13,7 @@ from tenfold.journal.tables import JOBS
 from tenfold.live.executor import MemberLog
 from tenfold.live.local.attempt.folder import ExecutorDir
 from tenfold.live.local.attempt.pruning import AttemptRetention, Pruned, prune
+from tenfold.live.sites.folders import all_homes
 from tenfold.model.errors import TenfoldError
 from tenfold.model.job.job import ENDED
 from tenfold.model.reason import Reason
@@ -20,12 +21,14 @@ from tenfold.server.background.background import BackgroundTask
 from tenfold.server.problems import Problem
 
 POLL_S = 3_600.0
+LEAD_S = 1.0
+"""Between two looks whether it leads: a control plane leads a moment after it started."""
 END_S = 30.0
 _LOG = logging.getLogger("tenfold.server")
 
 
 class AttemptPruner(BackgroundTask):
-    """Removes old folders at startup and every hour.
+    """Removes old folders as soon as it leads, and every hour.
 
     One that is being removed when the server stops is moved aside, and removed the next time.
     """
@@ -34,13 +37,20 @@ class AttemptPruner(BackgroundTask):
         self, run: Path, kept: AttemptRetention, store: Store, now_ms: Callable[[], int]
     ) -> None:
         super().__init__("pruning", END_S)
-        self._home, self._kept, self._store = ExecutorDir(str(run)), kept, store
+        self._run, self._kept, self._store = run, kept, store
         self._now_ms = now_ms
 
     def once(self) -> Pruned:
         """Remove what is due."""
-        self._home.prepare()
-        pruned = prune(self._home, self._kept, self._now_ms(), self._not_over)
+        ExecutorDir(str(self._run)).prepare()
+        pruned = Pruned()
+        for home in all_homes(str(self._run)):
+            one = prune(ExecutorDir(home), self._kept, self._now_ms(), self._not_over)
+            pruned = Pruned(
+                folders=pruned.folders + one.folders,
+                bytes_freed=pruned.bytes_freed + one.bytes_freed,
+                bytes_left=pruned.bytes_left + one.bytes_left,
+            )
         if pruned.folders:
             message = "removed %d attempt folders (%d bytes)"
             _LOG.info(message, pruned.folders, pruned.bytes_freed)
@@ -52,15 +62,17 @@ class AttemptPruner(BackgroundTask):
             return frozenset(connection.execute(question).scalars())
 
     def work(self) -> None:
-        """Run now and every hour."""
-        while True:
+        """Run as soon as it leads, and every hour."""
+        while not self.stopping.is_set():
+            if not self.may_run():
+                self.stopping.wait(LEAD_S)
+                continue
             try:
                 self.once()
             except (TenfoldError, OSError, SQLAlchemyError) as error:
                 # Nothing is lost: the disk is only fuller than it needs to be.
                 _LOG.error("could not remove old attempt folders: %s", error)
-            if self.stopping.wait(POLL_S):
-                return
+            self.stopping.wait(POLL_S)
 
 
 def check_kept(log: MemberLog, story: JobWithAttempts, number: int) -> None:

@@ -7,6 +7,7 @@ small part at a time with a pause after each, so that neither the loop nor reade
 import logging
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from msgspec import Struct
 from sqlalchemy.exc import SQLAlchemyError
@@ -34,6 +35,15 @@ class RetentionSettings(Struct, frozen=True, kw_only=True):
     pause_s: float = PAUSE_S
 
 
+class Leader(Protocol):
+    """Which epoch this control plane leads in."""
+
+    @property
+    def epoch(self) -> int | None:
+        """The epoch; None if it does not lead."""
+        ...
+
+
 class JournalRetention(BackgroundTask):
     """Moves old events out of a journal while it runs; each part as a whole or not at all."""
 
@@ -43,15 +53,20 @@ class JournalRetention(BackgroundTask):
         retention: RetentionSettings,
         header: BundleHeader,
         now_ms: Callable[[], int],
+        lead: Leader | None = None,
     ) -> None:
         super().__init__("upkeep", END_S)
+        self._lead = lead
         self._journal = journal
         self._settings = retention
         self._header = header
         self._now_ms = now_ms
 
     def once(self) -> list[Export]:
-        """Move what is due, and return what was moved."""
+        """Move what is due, and return what was moved; a standby moves nothing."""
+        epoch = None if self._lead is None else self._lead.epoch
+        if self._lead is not None and epoch is None:
+            return []
         older_ms = self._now_ms() - round(self._settings.days * DAY_MS)
         store = open_store(self._journal)
         moved: list[Export] = []
@@ -60,7 +75,9 @@ class JournalRetention(BackgroundTask):
             if oldest is None or oldest >= older_ms - DAY_MS:
                 return moved
             while not self.stopping.is_set():
-                part = compact_once(store, self._settings.folder, older_ms, self._header)
+                part = compact_once(
+                    store, self._settings.folder, older_ms, self._header, epoch=epoch
+                )
                 if part is None:
                     break
                 moved.append(part)

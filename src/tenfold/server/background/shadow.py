@@ -78,7 +78,7 @@ class ShadowRunner(BackgroundTask):
         logged = perf_counter()
         while not self.stopping.is_set():
             try:
-                pause_s = self._once(log)
+                pause_s = self._once(log) if self.may_run() else POLL_S
                 if perf_counter() - logged > PROGRESS_S and self._shadow is not None:
                     logged = perf_counter()
                     self._shadow.mark()

@@ -36,6 +36,11 @@ class MeteredJournal:
         self._stages = JobTraces(traces) if traces.is_on else None
         meters.starts.inc()
 
+    @property
+    def epoch(self) -> int:
+        """The epoch of this writer."""
+        return self._journal.epoch
+
     def restore(self) -> Restored:
         """Return the current state from the journal."""
         restored = self._journal.restore()

@@ -137,10 +137,17 @@ class Meters:
         )
 
     def watch(
-        self, store: Store, fleet: Callable[[], Fleet], trouble: Callable[[], Reason | None]
+        self,
+        store: Store,
+        fleet: Callable[[], Fleet],
+        trouble: Callable[[], Reason | None],
+        leads: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Add what is read at each scrape: jobs, nodes and GPUs by state, and the loop."""
-        self.registry.register(_StateCollector(store, fleet, trouble))
+        """Add what is read at each scrape: jobs, nodes and GPUs by state, and the loop.
+
+        A standby exports none of it: the leader does, and sums would count it twice.
+        """
+        self.registry.register(_StateCollector(store, fleet, trouble, leads))
 
     def watch_clock(self, ahead_ms: Callable[[], int]) -> None:
         """Add the difference between the loop's clock and the machine's."""
@@ -160,9 +167,13 @@ class _StateCollector(Collector):
     """Gauges that are read from the journal."""
 
     def __init__(
-        self, store: Store, fleet: Callable[[], Fleet], trouble: Callable[[], Reason | None]
+        self,
+        store: Store,
+        fleet: Callable[[], Fleet],
+        trouble: Callable[[], Reason | None],
+        leads: Callable[[], bool],
     ) -> None:
-        self._store, self._fleet, self._trouble = store, fleet, trouble
+        self._store, self._fleet, self._trouble, self._leads = store, fleet, trouble, leads
 
     def describe(self) -> Iterable[Metric]:
         """Return nothing: registering must not read the journal."""
@@ -170,6 +181,8 @@ class _StateCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """Read the current state."""
+        if not self._leads():
+            return
         jobs_by_state = counts(self._store)
         jobs = GaugeMetricFamily("tenfold_jobs", "Jobs by state.", labels=("state",))
         for state in JOB_STATES:

@@ -1,4 +1,4 @@
-"""OpenTelemetry spans: each request, each cycle, and the stages of each job.
+"""OpenTelemetry spans: each request here and in gateways, each cycle, the stages of each job.
 
 They are sent to `OTEL_EXPORTER_OTLP_ENDPOINT` and need the extra `otel`. Without that variable
 nothing is imported and there is no cost. If the collector is down only spans are lost: they wait in
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SpanExporter
+    from opentelemetry.trace import Span, Tracer
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 ENDPOINTS = (ENDPOINT, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
@@ -93,6 +94,10 @@ class Traces:
             span.set_attribute(f"tenfold.{key}", value)
         span.end(max(started_ms, ended_ms) * NS)
 
+    def requests(self) -> "RequestSpans | None":
+        """Return what a gateway exports its spans with; None if tracing is off."""
+        return None if self._tracer is None else RequestSpans(self, self._tracer)
+
     def close(self) -> None:
         """Send the remaining spans, waiting only briefly."""
         if self._provider is not None:
@@ -102,8 +107,57 @@ class Traces:
             last.join(END_S)
 
 
-def traces_from_environment() -> Traces:
-    """Return tracing as configured by the environment."""
+class RequestSpans:
+    """Spans of the requests of a gateway, which run at the same time in one thread."""
+
+    def __init__(self, traces: Traces, tracer: "Tracer") -> None:
+        self._traces, self._tracer = traces, tracer
+
+    def begin(self, name: str, parent: str) -> "RequestSpan":
+        """Begin the span of a request whose header names `parent`."""
+        from opentelemetry.trace import SpanKind  # noqa: PLC0415
+
+        span = self._tracer.start_span(name, _context(parent), kind=SpanKind.SERVER)
+        return RequestSpan(self._tracer, span)
+
+    def close(self) -> None:
+        """Send the remaining spans, waiting only briefly."""
+        self._traces.close()
+
+
+class RequestSpan:
+    """A span that others may be within, without being the current one of a thread."""
+
+    def __init__(self, tracer: "Tracer", span: "Span") -> None:
+        self._tracer, self._span = tracer, span
+
+    def note(self, name: str, value: str | int | float) -> None:
+        """Add an attribute."""
+        self._span.set_attribute(name, value)
+
+    def child(self, name: str) -> "RequestSpan":
+        """Begin a span within this one, for something that is sent on."""
+        from opentelemetry.trace import SpanKind, set_span_in_context  # noqa: PLC0415
+
+        above = set_span_in_context(self._span)
+        return RequestSpan(self._tracer, self._tracer.start_span(name, above, kind=SpanKind.CLIENT))
+
+    def header(self) -> str:
+        """Return the header that names this span as the parent of others."""
+        own = self._span.get_span_context()
+        return f"00-{own.trace_id:032x}-{own.span_id:016x}-{int(own.trace_flags):02x}"
+
+    def end(self, *, failed: bool = False) -> None:
+        """End it."""
+        from opentelemetry.trace import StatusCode  # noqa: PLC0415
+
+        if failed:
+            self._span.set_status(StatusCode.ERROR)
+        self._span.end()
+
+
+def traces_from_environment(service: str = SERVICE) -> Traces:
+    """Return tracing as configured by the environment, under the name of a program."""
     if not any(os.environ.get(name) for name in ENDPOINTS):
         return Traces()
     try:
@@ -116,16 +170,16 @@ def traces_from_environment() -> Traces:
             f"`{ENDPOINT}` is set, but the OpenTelemetry exporter is not installed",
             "install `tenfold[otel]`, or unset the variable",
         ) from None
-    return traces_to(OTLPSpanExporter())
+    return traces_to(OTLPSpanExporter(), service)
 
 
-def traces_to(exporter: "SpanExporter") -> Traces:
+def traces_to(exporter: "SpanExporter", service: str = SERVICE) -> Traces:
     """Return tracing to an exporter, in batches and from another thread."""
     from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
     from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
 
-    resource = Resource.create({"service.name": SERVICE, "service.version": __version__})
+    resource = Resource.create({"service.name": service, "service.version": __version__})
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=1_000))
     return Traces(provider)

@@ -35,6 +35,8 @@ class UsageCollector(Collector):
         self._usage, self._fleet, self._now_s = usage, fleet, now_s
         self._quotas = quotas_of(govern or GovernanceRules())
         self._gpu_time = TeamGpuTime()
+        self.is_wanted: Callable[[], bool] = lambda: True
+        """False in a standby: the leader exports the same figures, and sums would count twice."""
 
     def describe(self) -> Iterable[Metric]:
         """Return nothing: registering must not read the journal."""
@@ -42,6 +44,8 @@ class UsageCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """Read the current state."""
+        if not self.is_wanted():
+            return
         yield from self._devices()
         fleet = self._fleet()
         held: dict[str, float] = {}

@@ -21,7 +21,8 @@ from tenfold.server.auth.tokens import Role, Token
 from tenfold.server.background.follower import FleetSnapshot
 from tenfold.server.dependencies import has_dependencies, resolve_dependencies
 from tenfold.server.problems import Problem
-from tenfold.server.routes.jobs import Forecast, read_submissions
+from tenfold.server.programs import check_programs, needs_programs
+from tenfold.server.routes.jobs import Forecast, read_submissions, with_team_notes
 from tenfold.server.routes.why import Seek, plain_why
 from tenfold.server.runtime.admission import EXPENSIVE
 from tenfold.server.runtime.deps import Control, ControlDep
@@ -64,8 +65,12 @@ def _dry_run(
 ) -> DryRun:
     if has_dependencies(parsed):
         parsed = resolve_dependencies(parsed, control.store, token)
+    if any(one.team != token.team for one in parsed.submissions):
+        parsed = with_team_notes(parsed, control)
     if needs_workdirs(parsed):
         parsed = with_workdirs(parsed, control.machine, control.folder_check)
+    if needs_programs(parsed, control.machine):
+        check_programs(parsed, control.machine, control.program_check)
     parsed, advice = control.feasibility.advised(parsed, body, token.reader)
     (one,) = parsed.submissions
     with control.store.reading() as connection:

@@ -47,7 +47,7 @@ async def stream_events(
     last_event_id: LastId = None,
     follow: Follow = True,
 ) -> Stream:
-    """Stream journal events; below `operator`, only nodes and the jobs of your team."""
+    """Stream journal events; below `operator`, only nodes, and the jobs and models of your team."""
     control.budgets.open_stream(request)
     seq = last_event_id if last_event_id is not None else after
     if seq is None:

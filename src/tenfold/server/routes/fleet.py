@@ -33,6 +33,7 @@ def show_fleet(request: AuthedRequest, control: ControlDep) -> FleetStatus:
         accelerators={name: count for name, count in types.items() if count},
         jobs={state: count for state, count in jobs.items()},
         event=fleet.version,
+        policy=control.follower.policy.name,
     )
 
 

@@ -30,15 +30,21 @@ from tenfold.model.job.submission import SubmitKey
 from tenfold.model.reason import Reason
 from tenfold.report import figures
 from tenfold.server.auth.access import AuthedRequest, can_see, requires_role, visible_team
+from tenfold.server.auth.known_teams import unknown_teams
 from tenfold.server.auth.redaction import sees_secrets, without_diff
 from tenfold.server.auth.tokens import Role, Token
-from tenfold.server.dependencies import has_dependencies, resolve_dependencies
+from tenfold.server.dependencies import (
+    has_dependencies,
+    job_with_number,
+    resolve_dependencies,
+)
 from tenfold.server.event_cursor import SEQ_MAX
 from tenfold.server.idempotency import IdempotencyKey, previous_answer, submit_key
 from tenfold.server.inbox_client import call_loop, check_writable
 from tenfold.server.job_details import gpu_hours, requested
 from tenfold.server.metrics.job_traces import with_trace
 from tenfold.server.problems import Problem, no_such_job
+from tenfold.server.programs import check_programs, needs_programs
 from tenfold.server.runtime.admission import EXPENSIVE_WITH_ETA
 from tenfold.server.runtime.deps import Control, ControlDep, JobLogs
 from tenfold.server.schemas import iso, to_array, to_job
@@ -50,6 +56,11 @@ INLINE_BYTES = 8_192
 """Larger bodies are parsed in a thread, so that they do not block other requests."""
 FOLDERS_MAX = 20
 """Latest attempts of a page whose folders are read."""
+_OVER: dict[JobState, str] = {
+    "succeeded": "has already succeeded",
+    "failed": "has already failed",
+    "cancelled": "was already cancelled",
+}
 Text = Annotated[str | None, QueryParameter(max_length=80)]
 Before = Annotated[
     int | None, QueryParameter(ge=0, le=SEQ_MAX, description="`next` of the previous page.")
@@ -59,7 +70,7 @@ Since = Annotated[
     QueryParameter(description="Only jobs submitted at or after this time, in ISO 8601."),
 ]
 OfArray = Annotated[
-    str | None, QueryParameter(max_length=120, description="Only members of this array.")
+    str | None, QueryParameter(max_length=120, description="Only tasks of this array.")
 ]
 InState = Annotated[JobState | None, QueryParameter(name="state")]
 Limit = Annotated[int, QueryParameter(ge=1, le=PAGE_MAX, description="Jobs per page.")]
@@ -95,10 +106,14 @@ async def submit_jobs(
             parsed = await to_thread.run_sync(
                 resolve_dependencies, parsed, control.store, request.user
             )
+        if any(one.team != request.user.team for one in parsed.submissions):
+            parsed = await to_thread.run_sync(with_team_notes, parsed, control)
         if needs_workdirs(parsed):
             parsed = await to_thread.run_sync(
                 with_workdirs, parsed, control.machine, control.folder_check
             )
+        if needs_programs(parsed, control.machine):
+            await to_thread.run_sync(check_programs, parsed, control.machine, control.program_check)
         if not control.feasibility.has_checked(parsed):
             parsed = await to_thread.run_sync(
                 control.feasibility.checked, parsed, body, request.user.reader
@@ -110,6 +125,17 @@ async def submit_jobs(
     made = submitted(parsed, answer.jobs, control.follower.policy)
     status = 200 if answer.again else 201
     return Response(Batch(jobs=made) if parsed.is_batch else made[0], status_code=status)
+
+
+def with_team_notes(request: SubmissionRequest, control: Control) -> SubmissionRequest:
+    """Return a request with a note on each team that nothing else names: it may be mistyped."""
+    teams = (one.team for one in request.submissions)
+    unknown = unknown_teams(teams, control.store, control.tokens, control.follower.policy)
+    if not unknown:
+        return request
+    places = enumerate(request.submissions)
+    notes = {place: unknown[one.team] for place, one in places if one.team in unknown}
+    return replace(request, team_notes=notes)
 
 
 async def read_submissions(
@@ -158,7 +184,14 @@ def list_jobs(
     snapshot = control.follower.snapshot() if has_pending else None
     jobs = tuple(
         with_use(
-            to_job(row, attempts.get(row.id, ()), request.user, snapshot, now_ms=now_ms),
+            to_job(
+                row,
+                attempts.get(row.id, ()),
+                request.user,
+                snapshot,
+                now_ms=now_ms,
+                service=control.service_of(row.id),
+            ),
             row,
             control.usage,
         )
@@ -187,7 +220,11 @@ def show_job(
     attempts: Attempts = ATTEMPTS_SHOWN,
     attempts_before: AttemptsBefore = None,
 ) -> Job:
-    """Show one job with its latest attempts, or a summary of an array."""
+    """Show one job with its latest attempts, or a summary of an array.
+
+    A number alone, as of `train-12`, names a job too; that of an array's first member the array.
+    """
+    job_id = _by_number(control, request.user, job_id)
     whole = array_of(control, request.user, job_id)
     if whole is not None:
         return to_array(job_id, whole)
@@ -200,8 +237,13 @@ def show_job(
             found = snapshot.why(job_id, "none", with_eta=True)
     forecast = None if found is None else found.why.eta
     now_ms = control.now_ms()
-    shown = to_job(row, story.attempts, request.user, snapshot, forecast, now_ms=now_ms)
+    service = control.service_of(row.id)
+    shown = to_job(
+        row, story.attempts, request.user, snapshot, forecast, now_ms=now_ms, service=service
+    )
     details = requested(read.submission(control.store, job_id), control.workdir)
+    if details.memory_gib:
+        details = replace(details, memory_limit_of=control.memory_scope() or UNSET)
     if not sees_secrets(request.user, row.team):
         details = replace(details, origin=without_diff(details.origin))
     times = read.run_times(control.store, job_id, now_ms)
@@ -220,6 +262,8 @@ async def cancel_job(
 ) -> CancelledJob:
     """Cancel a pending or running job; for an array, all its members."""
     members = await to_thread.run_sync(_members, control, request.user, job_id)
+    if not members:
+        await to_thread.run_sync(_check_not_over, control, request.user, job_id)
     check_writable(control.trouble())
     cancel = Cancel(JobId(job_id), members, request.user.name)
     answer = await call_loop(control.inbox, cancel, control.wait_s)
@@ -243,6 +287,15 @@ async def release_job(
     release = Release(JobId(job_id), members, request.user.name)
     answer = await call_loop(control.inbox, release, control.wait_s)
     return ReleasedJob(id=job_id, state="pending", count=len(answer.jobs) if members else 0)
+
+
+def _by_number(control: Control, token: Token, text: str) -> str:
+    """Return the job that a number alone means; other names as they are."""
+    found = job_with_number(control.store, text, token)
+    if found is None:
+        return text
+    base, bracket, _ = found[0].rpartition("[")
+    return base if bracket and base.endswith(f"-{text}") else found[0]
 
 
 def job_of(
@@ -314,9 +367,17 @@ def _members(control: Control, token: Token, job_id: str) -> tuple[JobId, ...]:
         return ()
     left = arrays.members(control.store, job_id, live=True)
     if not left:
-        reason = Reason("job-not-active", sentence=f"no member of `{job_id}` is pending or running")
+        reason = Reason("job-not-active", sentence=f"all tasks of `{job_id}` have ended")
         raise Problem(409, reason)
     return tuple(row.id for row in left)
+
+
+def _check_not_over(control: Control, token: Token, job_id: str) -> None:
+    """Raise if a job has ended already."""
+    state = job_of(control, token, job_id, attempts=1).job.state
+    if state in _OVER:
+        sentence = f"job `{job_id}` {_OVER[state]}"
+        raise Problem(409, Reason("job-not-active", sentence=sentence))
 
 
 def _after_cancel(control: Control, token: Token, job_id: str, count: int) -> CancelledJob:

@@ -29,9 +29,7 @@ MEDIA_TYPE = "text/plain; charset=utf-8"
 OFFSET = "Log-Offset"
 DROPPED = "Log-Dropped"
 POLL_S = 0.25
-Member = Annotated[
-    int, QueryParameter(ge=0, le=1_000_000, description="Which process of the gang.")
-]
+Member = Annotated[int, QueryParameter(ge=0, le=1_000_000, description="Rank of the process.")]
 Attempt = Annotated[
     int | None, QueryParameter(ge=1, le=2**31, description="Which attempt; the latest by default.")
 ]

@@ -12,10 +12,12 @@ from litestar.params import FromPath, QueryParameter
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from tenfold.fleet.fleet import Fleet
 from tenfold.journal import read
 from tenfold.journal.store import last_seq
 from tenfold.live.inbox import AcceptNode, NodeBatch, RetestNode, SetNodeState
 from tenfold.model.api.nodes import (
+    Node,
     NodeActionRequest,
     Nodes,
     NodeStatus,
@@ -47,13 +49,23 @@ Cause = Annotated[
 @get("/nodes", opt=requires_role(Role.viewer), sync_to_thread=True, operation_id="listNodes")
 def list_nodes(request: AuthedRequest, control: ControlDep) -> Nodes:
     """List the nodes of the fleet."""
-    rows = read.nodes(control.store)
-    free = control.follower.snapshot().fleet.gpus_free
-    return Nodes(
-        nodes=tuple(
-            replace(to_node(row, request.user), gpus_free=free.get(NodeId(row.id), UNSET))
-            for row in rows
-        )
+    rows = [row for row in read.nodes(control.store) if row.state != "left"]
+    fleet = control.follower.snapshot().fleet
+    return Nodes(nodes=tuple(_with_size(to_node(row, request.user), fleet) for row in rows))
+
+
+def _with_size(shown: Node, fleet: Fleet) -> Node:
+    """Return a node with its free GPUs, CPUs, memory and tags, if it is in the fleet."""
+    node_id = NodeId(shown.id)
+    node = fleet.nodes.get(node_id)
+    if node is None:
+        return shown
+    return replace(
+        shown,
+        gpus_free=fleet.gpus_free.get(node_id, UNSET),
+        cpus=node.cpus_milli / 1_000,
+        memory_gib=node.memory_mib / 1_024,
+        tags=node.tags,
     )
 
 
@@ -68,7 +80,7 @@ async def mark_nodes(request: AuthedRequest, control: ControlDep) -> NodeStatuse
     requests = tuple(node_request(row.verb, name, request.user.name, row.cause) for name in names)
     check_writable(control.trouble())
     await call_loop(control.inbox, NodeBatch(requests), control.wait_s)
-    await to_thread.run_sync(_refresh, control)
+    await to_thread.run_sync(refresh, control)
     return NodeStatuses(
         nodes=tuple(NodeStatus(id=name, state=STATE_AFTER[row.verb]) for name in names)
     )
@@ -151,7 +163,7 @@ def node_request(
     return SetNodeState(NodeId(node), STATE_AFTER[verb], cause_text)
 
 
-def _refresh(control: Control) -> None:
+def refresh(control: Control) -> None:
     """Bring the snapshot up to date, so that the next request sees the change."""
     with control.store.reading() as connection:
         seq = last_seq(connection)
@@ -163,7 +175,7 @@ async def _one(
 ) -> NodeStatus:
     check_writable(control.trouble())
     await call_loop(control.inbox, node_request(verb, node_id, by, cause), control.wait_s)
-    await to_thread.run_sync(_refresh, control)
+    await to_thread.run_sync(refresh, control)
     return NodeStatus(id=node_id, state=STATE_AFTER[verb])
 
 

@@ -22,6 +22,7 @@ from tenfold.model.api.shells import (
     ShellReceived,
 )
 from tenfold.model.ids import JobId
+from tenfold.model.job.job import ENDED, JobState
 from tenfold.model.reason import Reason
 from tenfold.report.reasons.render import render
 from tenfold.server.auth.access import AuthedRequest, is_still_valid, requires_role
@@ -56,7 +57,6 @@ async def open_shell(
     """
     wanted = read_body(OpenShell, await request.body() or b"{}", "the shell")
     story = await to_thread.run_sync(job_of, control, request.user, job_id, None, 1)
-    control.shells.check(request.user)
     attempt, terminal = story.job.attempts, wanted.terminal
     order = ShellRequest(
         command=tuple(wanted.command) or DEFAULT_COMMAND,
@@ -64,12 +64,11 @@ async def open_shell(
         terminal=None if terminal is None else TerminalSize(terminal.rows, terminal.columns),
         term="" if terminal is None else terminal.term,
     )
-    found = await to_thread.run_sync(control.open_shell, JobId(job_id), attempt, order)
-    if isinstance(found, Reason):
-        status = _STATUS.get(found.code, 409)
-        said = render(found, request.user.reader, story.job.team)
-        raise Problem(status, Reason(found.code, sentence=said), _HINTS.get(found.code, ""))
-    session = control.shells.add(found, request.user, job_id)
+    with control.shells.opening(request.user):
+        found = await to_thread.run_sync(control.open_shell, JobId(job_id), attempt, order)
+        if isinstance(found, Reason):
+            raise _no_shell(found, story.job.state, job_id, request.user, story.job.team)
+        session = control.shells.add(found, request.user, job_id)
     _log("shell opened", request.user, job_id, session.id, order.command)
     return OpenedShell(id=session.id, job=job_id, attempt=attempt, member=wanted.member)
 
@@ -120,6 +119,19 @@ async def type_into_shell(
     if typed.end and offset >= typed.offset + len(data):
         session.shell.end_input()
     return ShellReceived(offset=offset)
+
+
+def _no_shell(reason: Reason, state: JobState, job_id: str, user: Token, team: str) -> Problem:
+    """Return the problem for a shell that cannot be opened; a job that has ended never runs."""
+    said, hint = render(reason, user.reader, team), _HINTS.get(reason.code, "")
+    if reason.code == "shell-not-running" and state in ENDED:
+        said = f"job `{job_id}` has ended ({state})"
+        hint = (
+            f"`tenfold job logs {job_id}` shows its output; "
+            f"`tenfold job rerun {job_id}` runs it again"
+        )
+    status = _STATUS.get(reason.code, 409)
+    return Problem(status, Reason(reason.code, sentence=said), hint)
 
 
 def _decoded(data: str) -> bytes:

@@ -42,7 +42,7 @@ def list_tokens(control: ControlDep) -> Tokens:
     operation_id="revokeToken",
 )
 def revoke_token(control: ControlDep, token_id: FromPath[str]) -> Token:
-    """Revoke a token immediately."""
+    """Revoke a token immediately, with the access keys that depend on it."""
     token = control.tokens.revoke(token_id) if "\0" not in token_id else None
     if token is None:
         raise Problem(
@@ -50,6 +50,8 @@ def revoke_token(control: ControlDep, token_id: FromPath[str]) -> Token:
             Reason("no-such-token", sentence=f"no token `{token_id}`"),
             "list them with `tenfold token list`",
         )
+    if control.objects is not None:
+        control.objects.revoke_keys_of(token.id)
     return to_token(token)
 
 

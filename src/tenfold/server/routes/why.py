@@ -42,9 +42,10 @@ def why_job(
     seek: Seek = "cheapest",
     eta: Forecast = False,
 ) -> Why:
-    """Explain why a job is pending, and find the cheapest change that would start it now.
+    """Explain why a job is pending.
 
-    For a job that is not pending, the answer has its history.
+    With the policy `governed`, also find the cheapest change that would start it now. For a job
+    that is not pending, the answer has its history.
     """
     story = job_of(control, request.user, job_id)
     snapshot = control.follower.snapshot(story.job.changed_seq)

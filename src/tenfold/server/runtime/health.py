@@ -10,6 +10,7 @@ from typing import Any
 from anyio import CapacityLimiter, move_on_after, to_thread
 from anyio.lowlevel import RunVar
 from litestar import Request, Router, get
+from msgspec import UNSET, UnsetType
 from sqlalchemy.exc import SQLAlchemyError
 
 from tenfold.journal.store import last_seq
@@ -20,6 +21,7 @@ from tenfold.model.units import SECOND
 from tenfold.server.auth.access import requires_role, secret_of
 from tenfold.server.problems import Problem
 from tenfold.server.runtime.deps import Control, ControlDep
+from tenfold.server.runtime.leadership import LEADER_HEADER, STANDBY
 
 PATHS = ("/healthz", "/readyz")
 ANSWER_S = 3.0
@@ -30,18 +32,24 @@ _LIMITER: RunVar[CapacityLimiter] = RunVar("tenfold-readiness")
 
 
 @get("/healthz", opt=requires_role(None), sync_to_thread=False, operation_id="alive", security=[])
-def alive() -> Health:
-    """Liveness: the server answers requests."""
-    return Health(status="alive")
+def alive(control: ControlDep) -> Health:
+    """Liveness: the server answers requests, whether it leads or stands by."""
+    return Health(status="alive", role=_role(control))
 
 
 @get("/readyz", opt=requires_role(None), operation_id="ready", security=[])
 async def ready(request: Request[Any, Any, Any], control: ControlDep) -> Health:
     """Readiness: the control plane accepts jobs; otherwise 503, with the cause if you have a token.
 
-    The clock of the scheduling loop is also only shown to those who have a token.
+    A standby is not ready, and says so. The clock of the scheduling loop is also only shown to
+    those who have a token.
     """
     trouble = control.trouble() or control.late()
+    if trouble is not None and trouble.code == STANDBY and control.leadership is not None:
+        url = control.leadership.leader_url
+        if not url or not await _has_token(request, control):
+            raise Problem(503, Reason("standby"), "send changes to the control plane that leads")
+        raise Problem(503, trouble, f"send changes to {url}", headers={LEADER_HEADER: url})
     if trouble is None:
         with move_on_after(ANSWER_S) as waited:
             trouble = await to_thread.run_sync(
@@ -56,8 +64,12 @@ async def ready(request: Request[Any, Any, Any], control: ControlDep) -> Health:
         raise Problem(503, trouble, "see the server log")
     ahead_s = control.clock_ahead_ms() / SECOND
     if abs(ahead_s) < 1 or not await _has_token(request, control):
-        return Health(status="ready")
-    return Health(status="ready", clock_ahead_s=ahead_s)
+        return Health(status="ready", role=_role(control))
+    return Health(status="ready", role=_role(control), clock_ahead_s=ahead_s)
+
+
+def _role(control: Control) -> str | UnsetType:
+    return UNSET if control.leadership is None else control.leadership.role
 
 
 async def _has_token(request: Request[Any, Any, Any], control: Control) -> bool:
@@ -87,7 +99,7 @@ def _unreadable(control: Control) -> Reason | None:
             last_seq(connection)
     except TenfoldError as error:
         # This is public, so it must not reveal where the journal is.
-        return Reason(error.code, sentence="the journal does not answer")
+        return Reason(error.code, sentence="the journal does not respond")
     return None
 
 

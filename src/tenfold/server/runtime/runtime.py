@@ -3,13 +3,14 @@
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from time import monotonic
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tenfold import __version__
-from tenfold.clock.steady import SteadyClock
+from tenfold.clock.steady import SteadyClock, boot_s
 from tenfold.clock.wall import now_ms
 from tenfold.compose.control_plane import ControlPlane, Parts
 from tenfold.compose.control_plane import Store as LoopStore
@@ -19,39 +20,59 @@ from tenfold.compose.policies import placing_decider
 from tenfold.decide.detect.idle import IdleRule
 from tenfold.decide.recover.lemons import CordonThresholds
 from tenfold.engine.loop import Witness
+from tenfold.files.policy.burst import BurstFile
 from tenfold.files.records.replay_bundle import BundleHeader
+from tenfold.fleet.fleet import Fleet
 from tenfold.journal.integrity.head_file import check_head, head_path
+from tenfold.journal.leadership.lease import ALONE
 from tenfold.journal.store import Store, open_store
 from tenfold.live.acceptance import NodeTester
 from tenfold.live.attempts.active import CheckpointTime
 from tenfold.live.executor import Executor
 from tenfold.live.inbox import Answer, Inbox, JoinNodes
+from tenfold.live.providers.local import LocalProvider
 from tenfold.live.usage import Probe, Usage
 from tenfold.model.fleet.node import Node
+from tenfold.model.ids import JobId
 from tenfold.model.policy.policy import Policy
 from tenfold.model.reason import Reason
+from tenfold.model.service.routing import TeamLimits, TokenDigest
 from tenfold.model.units import SECOND, Millis
 from tenfold.report.reasons.render import render
-from tenfold.server.auth.tokens import Tokens
+from tenfold.server.auth.tokens import Role, Tokens, no_fence
 from tenfold.server.background.background import BackgroundTask, stop_all
+from tenfold.server.background.burst import BurstController, InboxGate
 from tenfold.server.background.follower import Follower
 from tenfold.server.background.heap_trimming import HeapTrimmer
+from tenfold.server.background.objects_process import ObjectsProcess, ObjectsSettings
 from tenfold.server.background.pruning import AttemptPruner
 from tenfold.server.background.retention import JournalRetention, RetentionSettings
 from tenfold.server.background.sampler import UsageSampler
+from tenfold.server.background.services.controller import ControllerParts, ServiceController
+from tenfold.server.background.services.gateway_process import GatewayProcess
+from tenfold.server.background.services.gateways import Gateways
+from tenfold.server.background.services.metrics import ReplicaMetrics
+from tenfold.server.background.services.ports import Ports, is_free_here
+from tenfold.server.background.services.probes import Prober
+from tenfold.server.background.services.routing_board import RoutingBoard
 from tenfold.server.background.shadow import ShadowCollector, ShadowRunner
 from tenfold.server.event_cursor import EventCursor
 from tenfold.server.event_pages import EventPages
 from tenfold.server.feasibility import Feasibility
 from tenfold.server.inbox_client import STARTING, WAIT_S
 from tenfold.server.job_details import Workdir
+from tenfold.server.metrics.leadership import LeadershipCollector
 from tenfold.server.metrics.metered_journal import MeteredJournal
 from tenfold.server.metrics.metrics import Meters
+from tenfold.server.metrics.services import ServiceCollector
 from tenfold.server.metrics.traces import Traces
 from tenfold.server.metrics.usage import UsageCollector
+from tenfold.server.object_store import ObjectStoreFolder
+from tenfold.server.programs import ProgramCheck, any_program
 from tenfold.server.runtime.admission import Budgets
 from tenfold.server.runtime.budgets import Limits
 from tenfold.server.runtime.deps import Control, JobLogs
+from tenfold.server.runtime.leadership import STANDBY, Leadership, Sharing
 from tenfold.server.shells import OpenShellCall, no_shells
 from tenfold.server.workdirs import FolderCheck, any_folder
 
@@ -74,8 +95,11 @@ class ServerDeps(Struct, frozen=True, kw_only=True, eq=False):
     logs: JobLogs
     saved_at: CheckpointTime = lambda job, work: None
     workdir: Workdir = lambda _: ""
+    memory_scope: Callable[[], str] = lambda: ""
+    """Whether memory limits are those of a `job` or of each `process`; empty if unknown."""
     machine: str = ""
     folder_check: FolderCheck = any_folder
+    program_check: ProgramCheck = any_program
     open_shell: OpenShellCall = no_shells
     policy: Policy = Policy()
     shadow: Policy | None = None
@@ -101,10 +125,28 @@ class ServerDeps(Struct, frozen=True, kw_only=True, eq=False):
     """When a job counts as idle."""
     gpus_on: str = ""
     """The node whose GPUs are those of this machine."""
+    gateways: tuple[str, ...] = ()
+    """Admin addresses of gateways, where they say their load."""
+    gateway: str = ""
+    """Where a gateway of this control plane listens; empty for none."""
+    objects: ObjectsSettings | None = None
+    """The object store that runs beside it; None for none."""
+    host_of: Callable[[str], str] = lambda _: "127.0.0.1"
+    """Where the replicas on a node answer."""
+    is_port_free: Callable[[int], bool] = is_free_here
+    """Whether a new replica may get a port."""
+    burst: BurstFile | None = None
+    """What may be rented for jobs that would be late; None for nothing."""
     retention: RetentionSettings | None = None
     """How long events stay in the journal; None keeps them all."""
     state_dir: Path | None = None
     """Where the head of the journal's digest chain is kept; None keeps none."""
+    sharing: Sharing | None = None
+    """How the journal is shared with other control planes; None if it is not."""
+    note_nodes: Callable[[Sequence[str]], None] = lambda _: None
+    """Records which nodes joined, so that the next start does not miss them."""
+    epoch_least: Callable[[], int] = lambda: 1
+    """The first epoch that the executor has not seen."""
 
 
 class Runtime:
@@ -117,19 +159,43 @@ class Runtime:
         self.budgets = Budgets(deps.limits, self.meters)
         self.store = open_store(deps.journal)
         self._head = None if deps.state_dir is None else head_path(self.store, deps.state_dir)
+        self.leadership = self._leadership_of(deps)
         self.plane = ControlPlane(self._parts(), self.inbox)
         self._stopping, self._streams_closing = Event(), Event()
         self._thread = Thread(target=self._run, name="tenfold-loop", daemon=True)
         self._clock: SteadyClock | None = None
         self._written: Store | None = None
         """The journal as the loop writes it, over its own connection."""
+        self.url = ""
+        """Where other control planes find this one; known once it listens."""
+        self.on_lead: Callable[[], None] = _nothing
+        """Called in the loop's thread each time this control plane has taken the journal."""
+        self.last_words: Callable[[], None] = _nothing
+        """Called before the lease is released."""
+        self._handing_over, self._hand_over_lock = Event(), Lock()
         self.usage = Usage(deps.gpus_on)
         self.sampler = self._sampler_of(deps)
         follower = Follower(self.store, deps.policy, now_ms)
-        self.control = Control(
+        self.routing = RoutingBoard(now_ms)
+        self.object_store = self._object_store_of(deps)
+        self.control = self._control_of(deps, follower)
+        self._watch(deps, follower)
+        pruning = None if deps.pruning is None else deps.pruning(self.store)
+        kept, shadow = self._retention_of(deps.retention), self._shadow_of(deps)
+        self.gateway = self._gateway_of(deps)
+        services = (self.gateway, self._services_of(deps), self.object_store)
+        burst = self._burst_of(deps)
+        tasks = (kept, pruning, shadow, self.sampler, HeapTrimmer(), burst, *services)
+        self._background: list[BackgroundTask] = [one for one in tasks if one is not None]
+
+    def _control_of(self, deps: ServerDeps, follower: Follower) -> Control:
+        """Return what the routes get."""
+        return Control(
             store=self.store,
             inbox=self.inbox,
-            tokens=Tokens(self.store, now_ms),
+            tokens=Tokens(
+                self.store, now_ms, self.leadership.check_write if self.leadership else no_fence
+            ),
             follower=follower,
             feasibility=Feasibility(self.store, follower, self.trouble),
             logs=deps.logs,
@@ -140,24 +206,40 @@ class Runtime:
             trouble=self.trouble,
             now_ms=now_ms,
             workdir=deps.workdir,
+            memory_scope=deps.memory_scope,
             machine=deps.machine,
             folder_check=deps.folder_check,
+            program_check=deps.program_check,
             open_shell=deps.open_shell,
+            routing=self.routing,
+            service_of=self._service_of,
             wait_s=deps.wait_s,
             late=self.late,
             clock_ahead_ms=self.clock_ahead_ms,
             budgets=self.budgets,
             traces=deps.traces,
             is_closing=self._streams_closing.is_set,
+            leadership=self.leadership,
+            note_nodes=deps.note_nodes,
+            objects=self._objects_of(deps),
         )
-        self.meters.watch(self.store, lambda: follower.snapshot().fleet, self.trouble)
+
+    def _watch(self, deps: ServerDeps, follower: Follower) -> None:
+        """Register what is read at each scrape."""
+
+        def fleet() -> Fleet:
+            return follower.snapshot().fleet
+
+        self.meters.watch(self.store, fleet, self.trouble, self.leads)
         self.meters.watch_clock(self.clock_ahead_ms)
-        used = UsageCollector(self.usage, lambda: follower.snapshot().fleet, deps.policy.govern)
+        if self.leadership is not None:
+            self.meters.registry.register(LeadershipCollector(self.leadership))
+        services = ServiceCollector(fleet)
+        services.is_wanted = self.leads
+        self.meters.registry.register(services)
+        used = UsageCollector(self.usage, fleet, deps.policy.govern)
+        used.is_wanted = self.leads
         self.meters.registry.register(used)
-        pruning = None if deps.pruning is None else deps.pruning(self.store)
-        kept, shadow = self._retention_of(deps.retention), self._shadow_of(deps)
-        tasks = (kept, pruning, shadow, self.sampler, HeapTrimmer())
-        self._background: list[BackgroundTask] = [one for one in tasks if one is not None]
 
     def check_head(self) -> None:
         """Raise if the journal lacks events that were acknowledged, or is another one."""
@@ -165,20 +247,30 @@ class Runtime:
             check_head(self.store, self._head)
 
     def start(self, nodes: Sequence[Node] = (), *, tests_nodes: bool = False) -> None:
-        """Start the loop; nodes new to the journal join the fleet, after a test if asked."""
+        """Start the loop; nodes new to the journal join the fleet, after a test if asked.
+
+        Nodes that left stay out until they are asked to join.
+        """
+        if self.leadership is not None:
+            self.leadership.start()
         if nodes:
-            self.inbox.put(JoinNodes(tuple(nodes), tests_nodes), _on_answer)
+            self.inbox.put(JoinNodes(tuple(nodes), tests_nodes, has_left_ones=False), _on_answer)
         if self.sampler is not None:
             self.sampler.announce()
         self._thread.start()
         for one in self._background:
+            one.may_run = self.leads
             one.start()
 
     def wait_until_ready(self, wait_s: float) -> Reason | None:
-        """Wait until the loop accepts jobs, or the timeout; return what is wrong, or None."""
+        """Wait until the loop accepts jobs, or the timeout; return what is wrong, or None.
+
+        A standby is not waited for.
+        """
         until_s = monotonic() + wait_s
         while (trouble := self.trouble()) is not None and monotonic() < until_s:
-            if self._stopping.wait(POLL_S):
+            knows_leader = self.leadership is not None and self.leadership.leader_url != ""
+            if (trouble.code == STANDBY and knows_leader) or self._stopping.wait(POLL_S):
                 break
         return trouble
 
@@ -186,14 +278,33 @@ class Runtime:
         """End all streams, so that the server can stop."""
         self._streams_closing.set()
 
+    def begin_stop(self) -> None:
+        """End all streams; hand over at once, while requests in progress are still answered."""
+        self.close_streams()
+        if self.leadership is not None and not self._handing_over.is_set():
+            Thread(target=self.hand_over, name="tenfold-hand-over", daemon=True).start()
+
+    def hand_over(self) -> None:
+        """End the loop and release the lease, so that a standby takes over at once."""
+        self._handing_over.set()
+        self.inbox.close()
+        with self._hand_over_lock:
+            if self._thread.is_alive():
+                self._thread.join(END_S)
+            if self.leadership is not None and self.leadership.epoch is not None:
+                # It may still write, until the lease is released.
+                self.last_words()
+                self.leadership.hand_over()
+
     def stop(self) -> None:
         """Stop the loop. Running jobs continue."""
         self._streams_closing.set()
         self.inbox.close()
         self._stopping.set()
         stop_all(self._background)
-        if self._thread.is_alive():
-            self._thread.join(END_S)
+        self.hand_over()
+        if self.leadership is not None:
+            self.leadership.stop()
         self._fittings.traces.close()
         self.store.close()
 
@@ -203,6 +314,8 @@ class Runtime:
             return Reason("shutting-down")
         if self._thread.ident is not None and not self._thread.is_alive():
             return Reason("loop-ended")
+        if self.leadership is not None and (standby := self.leadership.trouble()) is not None:
+            return standby
         if self.plane.trouble is None and self.plane.fleet is None:
             return Reason(STARTING)
         return self.plane.trouble
@@ -220,6 +333,15 @@ class Runtime:
         """Return how far the loop's clock is ahead of the machine's; 0 before it starts."""
         return 0 if self._clock is None else self._clock.ahead_ms()
 
+    def leads(self) -> bool:
+        """Tell whether this control plane may change the journal."""
+        return self.leadership is None or self.leadership.epoch is not None
+
+    def _leadership_of(self, deps: ServerDeps) -> Leadership | None:
+        if deps.sharing is None:
+            return None
+        return Leadership(deps.journal, deps.sharing, deps.holder, self.inbox, lambda: self.url)
+
     def _clock_from(self, least_ms: Millis) -> SteadyClock:
         self._clock = clock = SteadyClock(least_ms)
         ahead_ms = clock.ahead_ms()
@@ -235,7 +357,7 @@ class Runtime:
         if retention is None:
             return None
         header = BundleHeader(tenfold=__version__, policy=self._fittings.policy)
-        return JournalRetention(self._fittings.journal, retention, header, now_ms)
+        return JournalRetention(self._fittings.journal, retention, header, now_ms, self.leadership)
 
     def _sampler_of(self, deps: ServerDeps) -> UsageSampler | None:
         if deps.probe is None:
@@ -248,6 +370,71 @@ class Runtime:
             usage=self.usage,
             now_ms=now_ms,
         )
+
+    def _services_of(self, deps: ServerDeps) -> ServiceController:
+        govern = deps.policy.govern
+        teams = () if govern is None else govern.teams
+        return ServiceController(
+            ControllerParts(
+                inbox=self.inbox,
+                fleet=lambda: self.plane.fleet,
+                board=self.routing,
+                tokens=self._client_tokens,
+                teams=tuple(TeamLimits(name=one.id, weight=one.weight) for one in teams),
+                gateways=Gateways(self._gateway_urls),
+                prober=Prober(),
+                metrics=ReplicaMetrics(),
+                ports=Ports(deps.is_port_free),
+                host_of=deps.host_of,
+                now_ms=lambda: now_ms() + self.clock_ahead_ms(),
+            )
+        )
+
+    def _gateway_of(self, deps: ServerDeps) -> GatewayProcess | None:
+        if not deps.gateway or deps.state_dir is None:
+            return None
+        log = deps.state_dir / "logs" / "gateway.jsonl"
+        return GatewayProcess(deps.gateway, lambda: self.url, deps.state_dir, log)
+
+    def _object_store_of(self, deps: ServerDeps) -> ObjectsProcess | None:
+        if deps.objects is None or deps.state_dir is None:
+            return None
+        log = deps.state_dir / "logs" / "objects.log"
+        return ObjectsProcess(deps.objects, deps.state_dir, log)
+
+    def _objects_of(self, deps: ServerDeps) -> ObjectStoreFolder | None:
+        """Return what the routes get of the object store."""
+        process = self.object_store
+        if deps.objects is None or process is None:
+            return None
+        return ObjectStoreFolder(deps.objects.folder, lambda: process.url)
+
+    def _burst_of(self, deps: ServerDeps) -> BurstController | None:
+        if deps.burst is None or deps.state_dir is None:
+            return None
+
+        def fleet() -> Fleet | None:
+            return self.plane.fleet
+
+        gate = InboxGate(self.inbox, fleet)
+        provider = LocalProvider(gate, deps.burst.zones)
+        return BurstController(deps.burst, provider, gate, fleet, now_ms, deps.state_dir)
+
+    def _gateway_urls(self) -> Sequence[str]:
+        """Return the admin addresses of all gateways that run."""
+        own = "" if self.gateway is None else self.gateway.admin
+        return (*self._fittings.gateways, own)
+
+    def _service_of(self, job_id: str) -> str | None:
+        fleet = self.plane.fleet
+        return None if fleet is None else fleet.service_of(JobId(job_id))
+
+    def _client_tokens(self) -> list[TokenDigest]:
+        """Return the tokens with which services may be used."""
+        return [
+            TokenDigest(digest=digest, team=token.team, expires_ms=token.expires_ms)
+            for digest, token in self.control.tokens.digests(Role.member)
+        ]
 
     def _shadow_of(self, deps: ServerDeps) -> ShadowRunner | None:
         if deps.shadow is None or deps.shadow_log is None:
@@ -269,9 +456,19 @@ class Runtime:
         deps, meters = self._fittings, self.meters
 
         def store() -> MeteredJournal:
-            head = self._head
-            journal = LiveJournal(deps.journal, deps.holder, now_ms(), deps.policy, head=head)
+            head, lead, since_s = self._head, self.leadership, boot_s()
+            claim = replace(ALONE if lead is None else lead.claim(), epoch_least=deps.epoch_least())
+            journal = LiveJournal(
+                deps.journal, deps.holder, now_ms(), deps.policy, head=head, claim=claim
+            )
             self._written = journal.store
+            if lead is not None:
+                lead.taken(journal.epoch, since_s)
+            try:
+                self.on_lead()
+            except BaseException:
+                journal.close()
+                raise
             return MeteredJournal(journal, meters, deps.traces)
 
         return Parts(
@@ -285,7 +482,12 @@ class Runtime:
             judge=cordon_rule_of(deps.blaming),
             node_tester=deps.node_tester,
             number_least=deps.number_least,
+            lead=self.leadership,
         )
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 def _witnesses(store: LoopStore) -> Sequence[Witness]:

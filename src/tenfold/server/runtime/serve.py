@@ -9,7 +9,6 @@ import os
 import signal
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from functools import partial
 from getpass import getuser
 from socket import gethostname
 from types import FrameType
@@ -20,28 +19,28 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy.exc import SQLAlchemyError
 
-from tenfold.client.endpoint import Address
+from tenfold import __version__
+from tenfold.client.endpoint import Address, read_address
 from tenfold.clock.wall import now_ms
 from tenfold.compose.node_rules import node_tester_of
+from tenfold.journal.leadership.lease import Claim
 from tenfold.journal.read import counts
 from tenfold.journal.store import reason_of
 from tenfold.journal.usable import check_usable
 from tenfold.live.gpu_use import gpu_reader
 from tenfold.live.local.attempt.folder import ExecutorDir
-from tenfold.live.local.executor import LocalExecutor
-from tenfold.live.local.member.team_users import TeamUsers
 from tenfold.live.local.node_test import COMMAND
 from tenfold.live.local.processes import boot
-from tenfold.live.local.shells import open_shell
 from tenfold.live.local.usage import LocalProbe
+from tenfold.live.sites.folders import all_homes
 from tenfold.model.errors import TenfoldError, Unreachable
 from tenfold.model.reason import Reason
 from tenfold.server.app import make_app
-from tenfold.server.auth.team_isolation import isolate_teams
 from tenfold.server.auth.tokens import Role, Tokens
-from tenfold.server.background.heap_trimming import limit_heap
+from tenfold.server.background.heap_trimming import limit_heap, spare_the_collector
 from tenfold.server.background.pruning import AttemptPruner
 from tenfold.server.background.retention import RetentionSettings
+from tenfold.server.background.services.ports import is_free_anywhere, is_free_here
 from tenfold.server.metrics.traces import traces_from_environment
 from tenfold.server.runtime.admission import Budgets
 from tenfold.server.runtime.budgets import Limits
@@ -51,6 +50,8 @@ from tenfold.server.runtime.connections.connection import (
     max_connections,
 )
 from tenfold.server.runtime.connections.server import GuardedServer
+from tenfold.server.runtime.executors import ChosenExecutor, choose_executor
+from tenfold.server.runtime.leadership import STANDBY, Sharing
 from tenfold.server.runtime.limiter import max_streams
 from tenfold.server.runtime.logs import log_to
 from tenfold.server.runtime.runtime import Runtime, ServerDeps
@@ -59,6 +60,7 @@ from tenfold.server.runtime.state_dir import (
     LocalLogs,
     StateDir,
     check_folders,
+    program_check,
     saved_in,
     workdir_in,
 )
@@ -68,6 +70,8 @@ GRACE_S = 5
 BEGIN_S = 3.0
 """How long the loop may take to start before a warning: it reads events and finds its jobs."""
 ADMIN = "admin"
+DEFAULT_NAME = "main"
+"""How a control plane without a name is shown."""
 NAME_MAX = 80
 LOCAL_BEFORE = "this-machine"
 """The name of the local token in earlier versions."""
@@ -85,8 +89,13 @@ class Started(Struct, frozen=True, kw_only=True):
     """Shown at the first start, or if no admin token is left; never again."""
     teams: str = ""
     """Which users the jobs of teams run as."""
+    memory_scope: str = ""
+    """Whether memory limits are those of a `job` or of each `process`; empty if unknown."""
     trouble: Reason | None = None
     """Why it does not accept jobs yet; it keeps trying, and read requests already work."""
+    is_standby: bool = False
+    """Whether another control plane is the leader."""
+    leader_url: str = ""
 
 
 class Stopped(Struct, frozen=True, kw_only=True):
@@ -100,43 +109,99 @@ def run(settings: Settings, on_start: Callable[[Started], None]) -> Stopped:
     """Serve until SIGINT or SIGTERM; return what keeps running."""
     check(settings)
     check_pair(settings)
-    folder = StateDir(settings.state_dir)
+    folder = StateDir(settings.state_dir, settings.name)
     folder.check_journal(settings.journal)
     folder.prepare()
     os.umask(0o077)
     limit_heap()
     log_to(folder.log)
     with listen(settings) as bound:
-        isolation = isolate_teams(settings, folder)
-        runtime = Runtime(_deps(settings, folder, isolation.users))
+        executor = choose_executor(settings, folder)
+        runtime = Runtime(_deps(settings, folder, executor))
+        address = _AddressFile(folder, runtime, url_of(settings, bound))
         try:
-            tokens, url = runtime.control.tokens, url_of(settings, bound)
             check_usable(runtime.store)
             runtime.check_head()
-            with _clear_disk_errors():
-                admin = first_admin(tokens)
-                local = _local_token(tokens)
+            if runtime.leadership is None:
+                with _clear_disk_errors():
+                    address.write()
             runtime.start(settings.nodes, tests_nodes=settings.tests_nodes)
             config = _config(settings, make_app(runtime.control))
-            server = _Server(config, runtime.budgets, runtime.close_streams)
-            folder.write_address(Address(url=url, token=local, pid=os.getpid()))
-            _LOG.info("serving at %s", url)
-            started = Started(
-                url=url,
-                state_dir=str(folder.path),
-                admin_token=admin,
-                teams=isolation.description,
-                trouble=runtime.wait_until_ready(BEGIN_S),
+            server = _Server(config, runtime.budgets, runtime.begin_stop)
+            _LOG.info("serving at %s", address.url)
+            trouble = runtime.wait_until_ready(BEGIN_S)
+            on_start(
+                Started(
+                    url=address.url,
+                    state_dir=str(folder.path),
+                    admin_token=address.admin_token(),
+                    teams=executor.teams,
+                    memory_scope=executor.memory_scope(),
+                    trouble=trouble,
+                    is_standby=trouble is not None and trouble.code == STANDBY,
+                    leader_url="" if runtime.leadership is None else runtime.leadership.leader_url,
+                )
             )
-            on_start(started)
+            spare_the_collector()
             server.run(sockets=[bound])
             return Stopped(jobs_alive=_alive(runtime))
         finally:
-            folder.remove_address()
-            with suppress(TenfoldError, OSError, SQLAlchemyError):
-                _end_local(runtime.control.tokens)
+            if runtime.leadership is None:
+                address.end()
             runtime.stop()
             _LOG.info("stopped")
+
+
+class _AddressFile:
+    """Where commands on this machine find the control plane that leads, and their token."""
+
+    def __init__(self, folder: StateDir, runtime: Runtime, url: str) -> None:
+        self.url = runtime.url = url
+        self._folder, self._runtime = folder, runtime
+        self._admin: str | None = None
+        self._is_admin_shown = False
+        if runtime.leadership is not None:
+            runtime.on_lead, runtime.last_words = self.write, self.end
+            runtime.leadership.on_others = self._write_address
+        self._token = ""
+
+    def write(self) -> None:
+        """Write it, with a token; at the first start also create an admin token."""
+        tokens = self._runtime.control.tokens
+        if not self._is_admin_shown:
+            self._admin = self._admin or first_admin(tokens)
+        self._token = self._token_kept() or _local_token(tokens)
+        self._write_address()
+
+    def admin_token(self) -> str | None:
+        """Return the admin token, to be shown; none is created after that."""
+        self._is_admin_shown = True
+        return self._admin
+
+    def end(self) -> None:
+        """Remove it and revoke its token, unless another control plane uses them."""
+        lead = self._runtime.leadership
+        if lead is not None and lead.still_has_others():
+            return
+        self._folder.remove_address()
+        with suppress(TenfoldError, OSError, SQLAlchemyError):
+            _end_local(self._runtime.control.tokens)
+
+    def _token_kept(self) -> str:
+        """Return the token of the leader before, so that commands go on while another one leads."""
+        before = None if self._runtime.leadership is None else read_address(self._folder.path)
+        if before is None:
+            return ""
+        tokens = self._runtime.control.tokens
+        found = tokens.find(before.token)
+        is_valid = found is not None and found.revoked_ms is None and not tokens.has_ended(found)
+        return before.token if found is not None and is_valid and is_local(found.name) else ""
+
+    def _write_address(self) -> None:
+        lead, pid = self._runtime.leadership, os.getpid()
+        waits_s = 0.0 if lead is None or not lead.has_others() else lead.failover_s
+        address = Address(url=self.url, token=self._token, pid=pid, failover_s=waits_s)
+        self._folder.write_address(address)
 
 
 def first_admin(tokens: Tokens) -> str | None:
@@ -188,23 +253,30 @@ def _clear_disk_errors() -> Generator[None, None, None]:
         ) from None
 
 
-def _deps(settings: Settings, folder: StateDir, users: TeamUsers | None) -> ServerDeps:
+def _deps(settings: Settings, folder: StateDir, executor: ChosenExecutor) -> ServerDeps:
+    users, reads_gpus = executor.users, settings.reads_gpus
+
+    def probe() -> LocalProbe:
+        return LocalProbe(str(folder.run), gpu_reader() if reads_gpus else None)
+
     return ServerDeps(
         journal=settings.journal or str(folder.journal),
-        executor=lambda: LocalExecutor(str(folder.run), users=users, pids_most=settings.pids_most),
+        executor=executor.make,
         logs=LocalLogs(folder.run),
         saved_at=saved_in(folder.run, users),
         workdir=workdir_in(folder.run),
+        memory_scope=executor.memory_scope,
         machine=boot(),
         folder_check=check_folders(users),
-        open_shell=partial(open_shell, ExecutorDir(str(folder.run))),
+        program_check=program_check(users),
+        open_shell=executor.open_shell,
         policy=settings.policy,
         shadow=settings.shadow,
         shadow_log=folder.shadow,
         blaming=settings.blaming,
-        probe=lambda: LocalProbe(str(folder.run), gpu_reader() if settings.reads_gpus else None),
+        probe=probe if executor.is_local else None,
         idling=settings.idling,
-        gpus_on=settings.nodes[0].id if settings.reads_gpus and settings.nodes else "",
+        gpus_on=settings.nodes[0].id if reads_gpus and settings.nodes else "",
         pruning=lambda store: AttemptPruner(folder.run, settings.kept, store, now_ms),
         node_tester=node_tester_of(settings.acceptance, COMMAND),
         traces=traces_from_environment(),
@@ -212,7 +284,36 @@ def _deps(settings: Settings, folder: StateDir, users: TeamUsers | None) -> Serv
         limits=limits_within_files(settings.limits),
         retention=RetentionSettings(folder=folder.history, days=settings.keep_days),
         state_dir=folder.path,
+        gateways=settings.gateway_admin,
+        gateway=settings.gateway,
+        burst=settings.burst,
+        objects=settings.objects,
+        host_of=executor.host_of,
+        is_port_free=is_free_here if executor.is_local else is_free_anywhere,
         holder=f"{gethostname()}:{os.getpid()}",
+        sharing=_sharing(settings, folder) if settings.is_shared else None,
+        note_nodes=folder.note_nodes,
+        epoch_least=lambda: max(ExecutorDir(one).fence() for one in all_homes(str(folder.run))) + 1,
+    )
+
+
+def _sharing(settings: Settings, folder: StateDir) -> Sharing:
+    """Return how a control plane shares its journal: by its state directory and its name."""
+    identity = folder.identity()
+    # Attempts of an external system outlive this machine, and are found from another one.
+    kinds = dict.fromkeys(one.engine for one in settings.sites) or {settings.executor: None}
+    place = gethostname() if "local" in kinds else "+".join(kinds)
+    claim = Claim(
+        control_plane=f"{identity}/{settings.name}",
+        executor=f"local-{identity} {place}:{folder.run}",
+        lease_ms=settings.lease_ms,
+        requeues=settings.requeues_running,
+    )
+    return Sharing(
+        claim=claim,
+        name=settings.name or DEFAULT_NAME,
+        version=__version__,
+        is_dead=folder.is_dead,
     )
 
 
@@ -252,10 +353,10 @@ class _Server(GuardedServer):
     """Ends its streams on the signal, and lets the program clean up after it."""
 
     def __init__(
-        self, config: uvicorn.Config, budgets: Budgets, close_streams: Callable[[], None]
+        self, config: uvicorn.Config, budgets: Budgets, begin_stop: Callable[[], None]
     ) -> None:
         super().__init__(config, budgets.limits.connections, budgets)
-        self._close_streams = close_streams
+        self._begin_stop = begin_stop
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -270,5 +371,5 @@ class _Server(GuardedServer):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Start to stop."""
-        self._close_streams()
+        self._begin_stop()
         super().handle_exit(sig, frame)

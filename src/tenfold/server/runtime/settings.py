@@ -4,6 +4,7 @@ By default only this machine can reach it. Other machines need TLS, unless `inse
 """
 
 import ipaddress
+import re
 import socket
 import ssl
 from pathlib import Path
@@ -14,19 +15,27 @@ from msgspec import Struct
 from tenfold.decide.detect.acceptance import AcceptanceRule
 from tenfold.decide.detect.idle import IdleRule
 from tenfold.decide.recover.lemons import CordonThresholds
+from tenfold.files.policy.burst import BurstFile
+from tenfold.files.sites import SiteEngine
 from tenfold.journal.compaction import KEEP_DAYS
+from tenfold.journal.leadership.lease import LEASE_MS
 from tenfold.live.local.attempt.pruning import AttemptRetention
 from tenfold.live.local.member.limits import PIDS_MOST
 from tenfold.live.local.member.team_users import MOST, UidRange
+from tenfold.live.slurm.executor.engine import SlurmOptions
 from tenfold.model.errors import InputError, Refused
 from tenfold.model.fleet.node import Node
 from tenfold.model.policy.policy import Policy
+from tenfold.server.background.objects_process import ObjectsSettings
 from tenfold.server.runtime.budgets import Limits
 
 PORT = 7410
 BACKLOG = 2_048
 KEEP_DAYS_MIN = 2
 """A request may be repeated with its idempotency key for a day, so the journal must cover that."""
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+LEASE_MS_MIN, LEASE_MS_MAX = 1_000, 60_000
+"""A shorter lease would be lost to pauses of a busy machine."""
 PIDS_MIN = 64
 """A container runtime alone needs a few dozen threads."""
 
@@ -67,10 +76,39 @@ class Settings(Struct, frozen=True, kw_only=True):
     """The UIDs of those users."""
     pids_most: int = PIDS_MOST
     """Processes and threads that a job may have at a time; 0 for no limit."""
+    executor: Literal["local", "slurm", "ray"] = "local"
+    """What runs the jobs."""
+    sites: tuple[SiteEngine, ...] = ()
+    """The engine of each site, in place of one executor for all."""
+    slurm: SlurmOptions = SlurmOptions()
+    ray_address: str = ""
+    """The URL of a Ray head's dashboard."""
+    unix_users: tuple[tuple[str, str], ...] = ()
+    """Teams, and the Unix users that their jobs run as on another system; `*` is every team."""
     keep_days: float = KEEP_DAYS
-    """Days to keep in the journal; older events move to bundles in the state directory."""
+    """Days to keep in the journal; older events are archived in bundle files in the state
+    directory."""
+    gateway: str = ""
+    """Address and port where a gateway of this control plane listens; empty for none."""
+    objects: ObjectsSettings | None = None
+    """The object store that runs beside it; None for none."""
+    gateway_admin: tuple[str, ...] = ()
+    """Admin addresses of gateways, where they say their load."""
     limits: Limits = Limits()
     """What all clients together may use."""
+    name: str = ""
+    """Tells control planes apart that share a journal and a state directory."""
+    lease_ms: int = LEASE_MS
+    """How long a control plane leads without renewing; only in PostgreSQL."""
+    burst: BurstFile | None = None
+    """What may be rented for jobs that would be late; None for nothing."""
+    requeues_running: bool = False
+    """Whether jobs that ran on another machine are requeued, because that machine is gone."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other control planes may share the journal."""
+        return self.journal.startswith(("postgresql", "postgres:"))
 
     @property
     def has_tls(self) -> bool:
@@ -116,6 +154,7 @@ def check(settings: Settings) -> None:
             "use a range like 2100000000-2100009999; UID 0 is root",
             field="--team-uids",
         )
+    _check_sharing(settings)
     for path in (settings.tls_certificate, settings.tls_key):
         if path is not None and not path.is_file():
             raise InputError(
@@ -126,6 +165,30 @@ def check(settings: Settings) -> None:
             "not-encrypted",
             f"`{settings.host}` is reachable from other machines: tokens would be sent unencrypted",
             "set `--tls-cert` and `--tls-key`, or allow it with `--insecure`",
+        )
+
+
+def _check_sharing(settings: Settings) -> None:
+    if settings.name and not settings.is_shared:
+        raise Refused(
+            "journal-not-shared",
+            f"control plane `{settings.name}` cannot share a journal that is a file",
+            "use a PostgreSQL journal (`--journal postgresql://...`), or leave out `--name`",
+        )
+    if settings.name and not NAME.fullmatch(settings.name):
+        raise InputError(
+            "wrong-value",
+            f"`--name` must be of lower-case letters, digits and dashes, got `{settings.name}`",
+            "use a short name, like `b`",
+            field="--name",
+        )
+    if not LEASE_MS_MIN <= settings.lease_ms <= LEASE_MS_MAX:
+        raise InputError(
+            "wrong-value",
+            f"`--lease` must be from {LEASE_MS_MIN // 1_000} to {LEASE_MS_MAX // 1_000} s, "
+            f"got {settings.lease_ms / 1_000:g} s",
+            "a standby takes over within about this time after a leader stalls",
+            field="--lease",
         )
 
 

@@ -6,40 +6,56 @@ STATE_DIR/run/           the spawner, attempts and their logs, and the folders o
 STATE_DIR/logs/          the server log
 STATE_DIR/history/       bundles of events older than the journal keeps
 STATE_DIR/shadow.jsonl   what a shadow policy would have done
-STATE_DIR/address.json   the address of the control plane, while it runs
+STATE_DIR/address.json   the address of the control plane that leads, while it runs
+STATE_DIR/id             a random id: control planes that share a journal know each other by it
+
+Control planes that share a journal also share this directory. One with a name has its lock, log and
+shadow log in STATE_DIR/control-planes/NAME/.
 """
 
 import logging
 import os
 import re
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from secrets import token_hex
 from typing import cast
 
 import msgspec
 
 from tenfold.checkpoint.last_saved import last_saved_ms
-from tenfold.client.endpoint import ADDRESS, Address
+from tenfold.client.endpoint import ADDRESS, Address, lock_holder, own_folder, read_address
 from tenfold.files.records.shadow_log import NAME as SHADOW_LOG
 from tenfold.journal.integrity.head_file import SUFFIX, read_head
+from tenfold.journal.leadership.lease import LeaseState
 from tenfold.live.attempts.active import CheckpointTime
 from tenfold.live.executor import LOG_TAIL_BYTES, MemberLog
 from tenfold.live.local.attempt import logs
-from tenfold.live.local.attempt.folder import ExecutorDir, plain_name, private_folder
+from tenfold.live.local.attempt.environment import inherited
+from tenfold.live.local.attempt.folder import (
+    AttemptFolder,
+    ExecutorDir,
+    plain_name,
+    private_folder,
+)
 from tenfold.live.local.attempt.open_folder import open_folder, opened
 from tenfold.live.local.attempt.places import JobFolders
 from tenfold.live.local.member.team_users import TeamUsers
-from tenfold.live.local.member.user import reading_as
+from tenfold.live.local.member.user import first_blocked, reading_as
 from tenfold.live.local.spawner.wire import LaunchLine
+from tenfold.live.sites.folders import all_homes
 from tenfold.model.errors import InputError
 from tenfold.model.events import JobSubmitted
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import Job
 from tenfold.model.job.run_spec import RunSpec
 from tenfold.model.units import Millis
+from tenfold.server.programs import ProgramCheck, UnusableProgram
 from tenfold.server.workdirs import ClosedFolder, FolderCheck
 
+ID = "id"
 _LOG = logging.getLogger("tenfold.server")
 NODES = "nodes.json"
 """The nodes of the last start, which is written after the journal."""
@@ -50,13 +66,15 @@ _NUMBER = re.compile(r"-(\d{1,15})(?:\[(\d{1,15})\])?\Z")
 class StateDir:
     """The files of one control plane."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, name: str = "") -> None:
         self.path = path.absolute()
+        self.name = name
+        own = own_folder(self.path, name)
         self.journal = self.path / "journal.db"
         self.run = self.path / "run"
-        self.log = self.path / "logs" / "server.jsonl"
+        self.log = own / "logs" / "server.jsonl"
         self.address = self.path / ADDRESS
-        self.shadow = self.path / SHADOW_LOG
+        self.shadow = own / SHADOW_LOG
         self.history = self.path / "history"
 
     def prepare(self) -> None:
@@ -65,6 +83,26 @@ class StateDir:
         way = ExecutorDir(str(self.run)).parent_mode()
         for folder in (self.path, self.run):
             private_folder(str(folder), way)
+
+    def identity(self) -> str:
+        """Return the random id of this directory, which never changes."""
+        path = self.path / ID
+        with suppress(FileNotFoundError):
+            return path.read_text().strip()
+        half = path.with_name(f".{ID}.{os.getpid()}")
+        half.write_text(f"{token_hex(8)}\n")
+        with suppress(FileExistsError):
+            # Only one of two that start at once makes it.
+            os.link(half, path)
+        half.unlink()
+        return path.read_text().strip()
+
+    def is_dead(self, lease: LeaseState) -> bool:
+        """Tell whether the leader ran in this directory and its process is gone."""
+        identity, slash, name = lease.control_plane.partition("/")
+        if not slash or identity != self.identity() or name == self.name:
+            return False
+        return lock_holder(own_folder(self.path, name)) is None
 
     def check_journal(self, journal: str = "") -> None:
         """Raise if the journal is empty or missing, but other files show that it was not.
@@ -80,7 +118,8 @@ class StateDir:
         head = file.with_suffix(SUFFIX)
         used = [head] if _had_events(head) else []
         if is_empty:
-            folders = (self.run / "attempts", self.history)
+            homes = [Path(one) for one in all_homes(str(self.run))]
+            folders = (*(one / "attempts" for one in homes), self.history)
             used += [self.path / NODES] + [one for folder in folders for one in folder.glob("*")]
         found = next((one for one in used if one.exists()), None)
         if found is not None:
@@ -93,13 +132,25 @@ class StateDir:
                 file=str(file),
             )
 
+    def note_nodes(self, names: Sequence[str]) -> None:
+        """Add nodes to the list of this start, so that the next start must declare them, too."""
+        path = self.path / NODES
+        try:
+            before = msgspec.json.decode(path.read_bytes(), type=list[str])
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+            before = []
+        half = path.with_name(f".{NODES}")
+        half.write_bytes(msgspec.json.encode(list(dict.fromkeys([*before, *names]))))
+        half.replace(path)
+
     def last_number(self) -> int:
         """Return the largest job number that left files here.
 
         After a journal was restored from a backup, it may be larger than the journal knows. A job
         with that number again would run into the folder of another job.
         """
-        names = [plain_name(path.name) for path in (self.run / "attempts").glob("*")]
+        homes = [Path(one) for one in all_homes(str(self.run))]
+        names = [plain_name(path.name) for home in homes for path in home.glob("attempts/*")]
         found = [_NUMBER.search(name) for name in names]
         return max((int(one[1]) + int(one[2] or 0) for one in found if one is not None), default=0)
 
@@ -114,10 +165,15 @@ class StateDir:
 
     def remove_address(self) -> None:
         """Remove the address file, as nothing answers there any more."""
-        self.address.unlink(missing_ok=True)
+        address = read_address(self.path)
+        if address is None or address.pid in (0, os.getpid()):
+            self.address.unlink(missing_ok=True)
 
 
-WAY_OUT = "move the files, or use `tenfold up --team-users off` if only you use this machine"
+WAY_OUT = (
+    "submit from a directory that this user can write to, or start `tenfold up --team-users off` "
+    "if only you use this machine"
+)
 """What to do where the user of a team has no access to the files of the submitter."""
 
 
@@ -132,13 +188,13 @@ class LocalLogs:
     """Reads the logs of the local executor without being its client; thread-safe."""
 
     def __init__(self, run: Path) -> None:
-        self._home = ExecutorDir(str(run))
+        self._run = str(run)
 
     def logs(
         self, job_id: JobId, attempt: int, member: int, bytes_most: int = LOG_TAIL_BYTES
     ) -> MemberLog:
         """Return the end of a member's log; empty if it wrote nothing."""
-        attempt_folder = self._home.attempt(job_id, attempt)
+        attempt_folder = self._attempt(job_id, attempt)
         folder, end = attempt_folder.path, attempt_folder.end()
         paths = logs.segments(folder, member)
         kept = 0
@@ -156,6 +212,11 @@ class LocalLogs:
             bytes_dropped_in_all=0 if end is None else end["log_bytes_dropped"],
             failed_member=None if end is None else end["member"],
         )
+
+    def _attempt(self, job_id: JobId, attempt: int) -> AttemptFolder:
+        """Return the folder of an attempt, at whichever site it ran."""
+        found = [ExecutorDir(one).attempt(job_id, attempt) for one in all_homes(self._run)]
+        return next((one for one in found if os.path.isdir(one.path)), found[0])
 
 
 def saved_in(run: Path, users: TeamUsers | None = None) -> CheckpointTime:
@@ -233,3 +294,51 @@ def check_folders(users: TeamUsers | None) -> FolderCheck:
         return None
 
     return check
+
+
+def program_check(users: TeamUsers | None) -> ProgramCheck:
+    """Return a function that tells why a team's jobs cannot run a program of this machine.
+
+    With team users, links are followed and the interpreter of a script is checked too: a program
+    may be in a folder of the submitter that the user of the team cannot enter.
+    """
+
+    def check(team: TeamId, program: str, path: str | None, folder: str) -> UnusableProgram | None:
+        user = None if users is None else users.stand_in(team)
+        if users is not None and user is None:
+            return None
+        search = inherited(os.environ)["PATH"] if path is None else path
+        named = os.path.join(folder, program) if folder and "/" in program else program
+        if "/" in named and not named.startswith("/"):
+            # Relative to a folder that does not exist yet.
+            return None
+        file = shutil.which(named, path=search)
+        if file is None:
+            return _missing_program(program, named)
+        blocked = ""
+        if user is not None:
+            with reading_as(user):
+                blocked = first_blocked(file)
+        if not blocked:
+            return None
+        assert user is not None, "only the user of a team is checked"
+        whose = f"jobs of team `{team}` (uid {user['uid']})"
+        sentence = f"{whose} cannot run `{program}`: they cannot enter `{blocked}`"
+        if not os.path.isdir(blocked):
+            sentence = f"{whose} cannot run `{program}`: they may not execute `{blocked}`"
+        ways = f"use `chmod o+x {blocked}`, or a program outside it, or"
+        hint = f"{ways} `tenfold up --team-users off` if only you use this machine"
+        return UnusableProgram("closed", sentence, hint)
+
+    return check
+
+
+def _missing_program(program: str, named: str) -> UnusableProgram:
+    if os.path.isfile(named):
+        sentence = f"`{program}` is not executable"
+        return UnusableProgram(
+            "missing", sentence, f"use `chmod +x`, or name what runs it: `bash {program}`"
+        )
+    where = "does not exist" if "/" in named else "is not in PATH"
+    hint = "check the name; shell builtins and pipes need a shell: `sh -c '...'`"
+    return UnusableProgram("missing", f"command not found: `{program}` {where}", hint)

@@ -7,6 +7,7 @@ tokens. Tenfold's variables are set last, so a job file cannot impersonate anoth
 from collections.abc import Mapping
 
 from tenfold.live.local.attempt.heartbeat import heartbeat_file
+from tenfold.live.local.attempt.slurm_variables import slurm_variables
 from tenfold.live.local.spawner.wire import LaunchLine
 
 INHERITED = ("PATH", "LANG", "TZ")
@@ -30,6 +31,7 @@ def member_environment(
         "HOME": home,
         **_named(launch),
         **dict(launch["env"]),
+        **(slurm_variables(launch, rank) if launch.get("slurm_variables") else {}),
         **_rendezvous(launch, rank, port),
         **_own(launch, rank, attempt_folder),
         **_saves(launch, saves_folder),

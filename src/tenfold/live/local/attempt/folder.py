@@ -7,6 +7,7 @@ the lock first and then the end, because a supervisor writes the end before it r
     HOME/spawner.sock, spawner.lock, spawner.log, notes   (modes 0600, in a folder 0700)
     HOME/open/JOB.N          marks an unsettled attempt: a hard link to its record
     HOME/lost-nodes/NODE     marks a node as lost
+    HOME/fence               the epoch of the last control plane that led
     HOME/attempts/JOB/N/     record stop.json end.json, RANK.log and RANK.beat of the members
     HOME/teams/TEAM/JOB/     working directory of a job that sets none
     HOME/mounts/N/           empty: folders of a container are mounted there, in its own namespace
@@ -30,6 +31,7 @@ from typing import cast
 from tenfold.clock.wall import now_ms
 from tenfold.live.local.spawner.wire import (
     LINE_BYTES_MOST,
+    NUMBER_MOST,
     EndLine,
     LaunchLine,
     RecordLines,
@@ -116,7 +118,26 @@ class ExecutorDir:
 
     def team_folder(self, team: str) -> str:
         """Return the folder of a team."""
-        return f"{self.path}/teams/{file_name(team)}"
+        # The sites of one fleet share these folders, through a link that only root can change.
+        teams = f"{self.path}/teams"
+        if os.path.islink(teams):
+            teams = os.path.join(self.path, os.readlink(teams))
+        return f"{os.path.normpath(teams)}/{file_name(team)}"
+
+    def fence(self) -> int:
+        """Return the epoch below which orders are refused; 0 before the first control plane.
+
+        Raises `ValueError` if the file is damaged: an old control plane must not profit from that.
+        """
+        text = _read(f"{self.path}/fence")
+        epoch = parsed(text).get("epoch") if text else 0
+        if not isinstance(epoch, int) or not 0 <= epoch < NUMBER_MOST:
+            raise ValueError(f"{self.path}/fence has no epoch")
+        return epoch
+
+    def raise_fence(self, epoch: int) -> None:
+        """Refuse orders of lower epochs, also after a crash of the machine."""
+        write_durably(f"{self.path}/fence", json.dumps({"epoch": epoch}))
 
     def mark_node(self, node: str, *, lost: bool) -> None:
         """Record that a node is lost, or back."""

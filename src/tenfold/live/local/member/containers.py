@@ -99,7 +99,7 @@ def _sentence(launch: LaunchLine, said: str, begin: str) -> str:
     name, image = launch["runtime"].rpartition("/")[2], launch["image"]
     if "image not known" in said:
         return (
-            f"image `{image}` is not on this machine, and images are not pulled:"
+            f"image `{image}` is not on this machine, and Tenfold does not pull images:"
             f" run `{name} pull` as the user that runs Tenfold"
         )
     if begin.endswith(("(", "(catatonit:")):

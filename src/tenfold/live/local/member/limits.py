@@ -9,6 +9,7 @@ import os
 import resource
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
+from typing import Literal
 
 ROOT = "/sys/fs/cgroup"
 PERIOD_US = 100_000
@@ -24,6 +25,8 @@ PIDS_MOST = 16_384
 eight GPUs, and a fraction of what a machine can have."""
 PREFIX = "tenfold-"
 """Start of the name of every group that a spawner makes beside its jobs'."""
+MemoryScope = Literal["job", "process"]
+"""A job as a whole, or each of its processes by itself."""
 ABANDONED_S = 60.0
 """Age of an empty group that no attempt can be about to join."""
 MAKE_TRIES = 3
@@ -75,6 +78,11 @@ class ResourceLimits:
     def __init__(self, kind: str, bases: dict[str, str]) -> None:
         self.kind = kind
         self._bases = bases
+
+    @property
+    def memory(self) -> MemoryScope:
+        """What a memory limit is the limit of."""
+        return "job" if self._bases.get("memory") else "process"
 
     def group(self, name: str) -> AttemptCgroup:
         """Return the existing groups of an attempt, to kill its processes."""

@@ -8,11 +8,13 @@ reassigned: another team's id would own its files. The list is on disk before a 
 If this file exists, the parents of team folders are open to their users.
 """
 
+import fcntl
 import grp
 import json
 import os
 import pwd
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from typing import Any, cast
 
 from msgspec import Struct
@@ -50,7 +52,7 @@ class UidsExhausted(Exception):
 
 
 class TeamUsers:
-    """The users of teams. Only the holder of the state directory writes the list."""
+    """The users of teams. Control planes that share the list read it before they write."""
 
     def __init__(self, home: ExecutorDir, uid_range: UidRange) -> None:
         self._home = home
@@ -68,15 +70,36 @@ class TeamUsers:
         """
         uid = self._teams.get(team)
         if uid is None:
-            uid = self._free()
-            self._teams[team] = uid
-            try:
-                self._write()
-            except OSError:
-                del self._teams[team]
-                raise
+            with self._exclusive():
+                # Another control plane may have written since: no user is given twice.
+                self.reload()
+                uid = self._teams.get(team) or self._give(team)
         groups = self._groups if gpus else []
         return {"uid": uid, "gid": uid, "groups": groups, "name": file_name(team)}
+
+    def reload(self) -> None:
+        """Read which users were given to teams, perhaps by another control plane."""
+        teams, _ = _read(self._path)
+        self._teams |= teams
+
+    def _give(self, team: str) -> int:
+        uid = self._free()
+        self._teams[team] = uid
+        try:
+            self._write()
+        except OSError:
+            del self._teams[team]
+            raise
+        return uid
+
+    @contextmanager
+    def _exclusive(self) -> Generator[None, None, None]:
+        lock = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
 
     def known(self, team: str) -> UserLine | None:
         """Return the user of a team that has one, from any thread."""

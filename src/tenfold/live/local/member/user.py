@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from tenfold.live.local.spawner.wire import UserLine
 
 ROOT = 0
+_LINKS_MOST = 20
 _SHEBANG_BYTES = 256
 _SETGROUPS = {"x86_64": 116, "aarch64": 159, "riscv64": 159, "ppc64le": 81, "s390x": 206}
 """The system call by architecture. The library's function changes all threads."""
@@ -108,6 +109,37 @@ def blocked_by(file: str, user: UserLine) -> str:
                 f"; the user of team `{user['name']}` (uid {user['uid']}) cannot {closed}: move it,"
                 " or use `tenfold up --team-users off` if only you use this machine"
             )
+    return ""
+
+
+def first_blocked(file: str) -> str:
+    """Return the first folder on the way to a program that this thread cannot enter, or the file.
+
+    Links are followed, and the interpreter of a script counts. Empty if nothing is in the way.
+    """
+    for path in (file, _interpreter(file)):
+        target = os.path.abspath(path) if path else ""
+        for _ in range(_LINKS_MOST if target else 0):
+            if blocked := _first_closed(target):
+                return blocked
+            if not os.path.islink(target):
+                break
+            target = os.path.normpath(os.path.join(os.path.dirname(target), os.readlink(target)))
+    return ""
+
+
+def _first_closed(path: str) -> str:
+    parts = path.split("/")
+    for count in range(2, len(parts)):
+        folder = "/".join(parts[:count])
+        try:
+            os.stat(f"{folder}/.")
+        except PermissionError:
+            return folder
+        except OSError:
+            return ""
+    if os.path.isfile(path) and not os.access(path, os.X_OK, effective_ids=True):
+        return path
     return ""
 
 

@@ -24,11 +24,23 @@ TRANSPORTS = (
 
 def why_refused(launch: Launch, path: str) -> tuple[str, Reason | None]:
     """Return the runtime for the launch's image, and why the launch is refused, if so."""
+    reason = why_unusable(launch)
+    if reason is not None or not launch.run_spec.image:
+        return "", reason
+    runtime = find_runtime(path)
+    if runtime:
+        return runtime, _why_image_unusable(launch, runtime)
+    fields = {"image": Text(launch.run_spec.image), "runtimes": RUNTIMES}
+    return "", Reason("no-container-runtime", fields)
+
+
+def why_unusable(launch: Launch) -> Reason | None:
+    """Return why no executor can run a launch."""
     spec = launch.run_spec
     if not spec.command or not spec.command[0]:
-        return "", Reason("no-command")
+        return Reason("no-command")
     if not launch.members:
-        return "", Reason("no-members")
+        return Reason("no-members")
     saves = spec.checkpoint.folder if spec.checkpoint else ""
     words = [
         *spec.command,
@@ -39,19 +51,13 @@ def why_refused(launch: Launch, path: str) -> tuple[str, Reason | None]:
         *(word for pair in spec.env for word in pair),
     ]
     if any("\0" in word for word in words) or any("=" in name or not name for name, _ in spec.env):
-        return "", Reason("unusable-word")
+        return Reason("unusable-word")
     for folder in (spec.folder, saves):
         if folder and escapes_team_folder(folder):
-            return "", Reason("folder-outside-team", {"folder": Text(folder)})
-    if not spec.image:
-        return "", None
+            return Reason("folder-outside-team", {"folder": Text(folder)})
     if spec.image.startswith("-"):
-        return "", Reason("unusable-image", {"image": Text(spec.image)})
-    runtime = find_runtime(path)
-    if runtime:
-        return runtime, _why_image_unusable(launch, runtime)
-    fields = {"image": Text(spec.image), "runtimes": RUNTIMES}
-    return "", Reason("no-container-runtime", fields)
+        return Reason("unusable-image", {"image": Text(spec.image)})
+    return None
 
 
 def _why_image_unusable(launch: Launch, runtime: str) -> Reason | None:
@@ -121,6 +127,8 @@ def launch_line(
         ],
         "ordered_ms": now_ms(),
     }
+    if spec.slurm_variables:
+        line["slurm_variables"] = True
     if spec.submit_folder and not spec.folder:
         line["submit_folder"] = spec.submit_folder
     return line

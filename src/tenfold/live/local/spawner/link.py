@@ -9,6 +9,7 @@ import select
 import socket
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from typing import cast
 
@@ -27,6 +28,7 @@ from tenfold.model.errors import Unreachable
 
 ANSWER_S_MOST = 30.0
 TRIES = 5
+LOOK_MS = 200
 ROOT = os.path.abspath(f"{__file__}/../../../../..")
 """Location of the package: the spawner runs without site packages."""
 PROGRAM = (
@@ -44,12 +46,17 @@ class SpawnerLink:
         self._socket: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._orders: dict[int, bytes] = {}
+        self._question = 0
+        """The number of the last `ask`."""
+        self._asked_s = 0.0
         self._last = 0
         self._partial = b""
         self._unsent = b""
         self.connections = 0
-        self.limits = ""
+        self.limits = self.memory = ""
         self.spawner = 0
+        self.epoch = 0
+        """Sent with every order."""
 
     def fileno(self) -> int:
         """Return a descriptor that is readable while there is something to receive."""
@@ -63,6 +70,8 @@ class SpawnerLink:
         """Number an order and send it, now or when the socket is writable."""
         self._last += 1
         order["order"] = self._last
+        if self.epoch:
+            order["epoch"] = self.epoch
         # Only the spawner that is connected now is to leave, not the one that follows it.
         text = line(order)
         if order["do"] != "leave":
@@ -70,6 +79,18 @@ class SpawnerLink:
         if self._socket is not None:
             self._unsent += text
             self._send()
+
+    @property
+    def waits_since_s(self) -> float | None:
+        """When the last `ask` was sent, if it is not acknowledged yet."""
+        return self._asked_s if self._question in self._orders else None
+
+    def ask(self) -> None:
+        """Give an order that changes nothing, unless the last one is not acknowledged yet."""
+        if self._question not in self._orders:
+            self._asked_s = time.monotonic()
+            self.send({"order": 0, "do": "fence"})
+            self._question = self._last
 
     def receive(self) -> list[NoteLine]:
         """Return received notes; reconnects if the spawner is gone."""
@@ -86,6 +107,22 @@ class SpawnerLink:
         self._send()
         return notes
 
+    def call(self, order: OrderLine) -> list[NoteLine]:
+        """Send an order and wait until it is acknowledged; return the notes that came before."""
+        self.send(order)
+        number, notes = self._last, list[NoteLine]()
+        poll = select.poll()
+        poll.register(self.fileno(), select.POLLIN)
+        ends_s = time.monotonic() + ANSWER_S_MOST
+        while True:
+            notes += self.receive()
+            if number not in self._orders:
+                return notes
+            left_s = ends_s - time.monotonic()
+            if left_s <= 0:
+                raise self._no_spawner()
+            poll.poll(min(left_s * 1_000, LOOK_MS))
+
     def connect(self) -> None:
         """Connect to a spawner of this version, starting one if needed."""
         for _ in range(TRIES):
@@ -93,11 +130,14 @@ class SpawnerLink:
                 return
             self._try_connect()
         if self._socket is None:
-            raise Unreachable(
-                "no-spawner",
-                f"the spawner, which starts jobs, does not respond in `{self._home.path}`",
-                f"see `{self._home.path}/spawner.log`; running jobs are not affected",
-            )
+            raise self._no_spawner()
+
+    def _no_spawner(self) -> Unreachable:
+        return Unreachable(
+            "no-spawner",
+            f"the spawner, which starts jobs, does not respond in `{self._home.path}`",
+            f"see `{self._home.path}/spawner.log`; running jobs are not affected",
+        )
 
     def close(self) -> None:
         """Disconnect from the spawner, which keeps running."""
@@ -122,7 +162,7 @@ class SpawnerLink:
         self._socket = connection
         self._poll.register(connection, select.EPOLLIN)
         self.connections += 1
-        self.limits = hello.get("limits", "")
+        self.limits, self.memory = hello.get("limits", ""), hello.get("memory", "")
         self.spawner = hello.get("pid", 0)
         self._partial = b""
         self._unsent = b"".join(self._orders.values())
@@ -219,8 +259,12 @@ class SpawnerLink:
         self._socket = None
 
     def _is_plain_ack(self, note: NoteLine) -> bool:
-        """Forget an acknowledged order; notes about existing attempts are passed on."""
-        if note["saw"] != "taken":
+        """Forget an answered order; notes about attempts and stale orders are passed on."""
+        is_stale = note["saw"] == "refused" and "order" in note
+        if note["saw"] != "taken" and not is_stale:
             return False
-        self._orders.pop(note.get("order", 0), None)
+        is_ours = self._orders.pop(note.get("order", 0), None) is not None
+        if is_stale:
+            # A job could write one of an order that nobody gave.
+            return not is_ours
         return not note.get("known")

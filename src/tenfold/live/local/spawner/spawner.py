@@ -94,6 +94,8 @@ class _Spawner:
         """Attempts whose handling failed and was logged."""
         self._partial = b""
         self._leaving = False
+        self._epoch = home.fence()
+        """Orders of lower epochs come from a control plane that no longer leads."""
         for file in (self._signals, self._notes):
             self._poll.register(file, select.EPOLLIN)
 
@@ -155,6 +157,11 @@ class _Spawner:
     def _handle_order(self, client: int, text: bytes) -> None:
         try:
             order = cast(OrderLine, parsed(text))
+            if self._is_stale(order):
+                log(f"order of epoch {order.get('epoch', 0)} refused, {self._epoch} leads")
+                stale: NoteLine = {"saw": "refused", "at_ms": now_ms(), "order": order["order"]}
+                self._clients.send(client, {**stale, "epoch": self._epoch})
+                return
             known = self._carry_out(order)
         except Exception as error:
             # Every job depends on this process: no order may end it.
@@ -166,6 +173,15 @@ class _Spawner:
             ack["known"] = True
             ack["job"], ack["attempt"] = known.job, known.number
         self._clients.send(client, ack)
+
+    def _is_stale(self, order: OrderLine) -> bool:
+        """Tell whether an order is of a control plane that no longer leads; raise the fence."""
+        epoch = order.get("epoch", 0)
+        if order["do"] == "fence" and epoch > self._epoch:
+            # On disk before the answer: no later spawner may forget it.
+            self._home.raise_fence(epoch)
+            self._epoch = epoch
+        return order["do"] != "leave" and epoch < self._epoch
 
     def _refuse_failed(self, text: bytes, error: Exception) -> None:
         """Report a start that failed here: without an answer its job would wait for ever."""
@@ -183,7 +199,7 @@ class _Spawner:
             self._stop(order["job"], order["attempt"], order["stop"])
         elif order["do"] == "leave":
             self._leaving = True
-        else:
+        elif order["do"] != "fence":
             self._mark_node(order["node"], lost=order["do"] == "lose-node")
         return None
 
@@ -405,6 +421,7 @@ class _Spawner:
             "protocol": PROTOCOL,
             "pid": os.getpid(),
             "limits": self._limits.kind,
+            "memory": self._limits.memory,
         }
 
 

@@ -7,9 +7,10 @@ misread raises `PROTOCOL`; the client then asks the older spawner to exit.
 import json
 from typing import Any, Literal, NotRequired, TypedDict, cast
 
-PROTOCOL = 3
+PROTOCOL = 4
 """Version 1 had no team users: it would have run their jobs as root. Version 2 had no folder of the
-submitter: it would have run commands elsewhere."""
+submitter: it would have run commands elsewhere. Version 3 had no epochs: it would have carried out
+orders of a control plane that no longer leads."""
 NUMBER_MOST = 1 << 53
 """Larger numbers in files of an attempt are damage."""
 OWN_GROUP = ".supervisor"
@@ -50,6 +51,8 @@ class LaunchLine(TypedDict):
     folder: str
     submit_folder: NotRequired[str]
     """Where the command starts if `folder` is empty."""
+    slurm_variables: NotRequired[bool]
+    """Whether members also get Slurm's variables."""
     image: str
     runtime: str
     """Path of the container runtime."""
@@ -134,6 +137,7 @@ class StartOrder(TypedDict):
     """Client to spawner: start an attempt. Every order is numbered and acknowledged."""
 
     order: int
+    epoch: NotRequired[int]
     do: Literal["start"]
     launch: LaunchLine
 
@@ -142,6 +146,7 @@ class StopOrder(TypedDict):
     """Stop an attempt."""
 
     order: int
+    epoch: NotRequired[int]
     do: Literal["stop"]
     job: str
     attempt: int
@@ -152,18 +157,28 @@ class NodeOrder(TypedDict):
     """Mark a node as lost, or as back."""
 
     order: int
+    epoch: NotRequired[int]
     do: Literal["lose-node", "restore-node"]
     node: str
 
 
-class LeaveOrder(TypedDict):
-    """Ask the spawner to exit; supervisors continue."""
+class FenceOrder(TypedDict):
+    """Refuse every order of a lower epoch from now on."""
 
     order: int
+    epoch: NotRequired[int]
+    do: Literal["fence"]
+
+
+class LeaveOrder(TypedDict):
+    """Ask the spawner to exit; supervisors continue. Any control plane may."""
+
+    order: int
+    epoch: NotRequired[int]
     do: Literal["leave"]
 
 
-OrderLine = StartOrder | StopOrder | NodeOrder | LeaveOrder
+OrderLine = StartOrder | StopOrder | NodeOrder | FenceOrder | LeaveOrder
 
 
 class NoteLine(TypedDict):
@@ -174,9 +189,13 @@ class NoteLine(TypedDict):
     ]
     at_ms: int
     order: NotRequired[int]
+    epoch: NotRequired[int]
+    """On `refused`, with an `order`: the epoch of the control plane that leads instead."""
     protocol: NotRequired[int]
     pid: NotRequired[int]
     limits: NotRequired[str]
+    memory: NotRequired[str]
+    """On `hello`: whether memory limits are those of a `job` or of each `process`."""
     job: NotRequired[str]
     attempt: NotRequired[int]
     known: NotRequired[bool]

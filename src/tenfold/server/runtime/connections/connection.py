@@ -12,6 +12,7 @@ response is disconnected after a timeout.
 import asyncio
 import logging
 import resource
+from collections import deque
 from typing import Any, NamedTuple, Protocol, cast
 
 import h11
@@ -45,6 +46,11 @@ IDLE_S = 5
 """Between two requests on one connection."""
 FRESH_S = 0.25
 """A new connection is not closed as idle before this."""
+DISCARDS_AT_ONCE = 4
+DISCARD_S = 0.01
+"""So many connections are read in this time whose request was answered before its body had come.
+Otherwise, hundreds of large bodies that are refused would be read first, and others answered last.
+"""
 LOG_EVERY_S = 60.0
 _LOG = logging.getLogger("tenfold.server")
 
@@ -85,6 +91,8 @@ class ConnectionTable(ServerState):
         """Connections without a valid token so far, oldest first."""
         self.handshakes: set[NewConnection] = set()
         self.refused = 0
+        self._discarding = deque[GuardedConnection]()
+        """Connections that are not read for now: nobody waits for what they send."""
         self._logged_s = float("-inf")
 
     @property
@@ -127,6 +135,20 @@ class ConnectionTable(ServerState):
                 self.unauthenticated_limit,
                 self.refused,
             )
+
+    def discard_later(self, one: "GuardedConnection") -> None:
+        """Read the rest of a body that is not needed in turn with others, a part at a time."""
+        if not self._discarding:
+            one.loop.call_later(DISCARD_S, self._discard_some)
+        self._discarding.append(one)
+
+    def _discard_some(self) -> None:
+        for _ in range(min(DISCARDS_AT_ONCE, len(self._discarding))):
+            one = self._discarding.popleft()
+            if not one.is_lost:
+                one.flow.resume_reading()
+        if self._discarding:
+            self._discarding[0].loop.call_later(DISCARD_S, self._discard_some)
 
     def sweep(self, now_s: float) -> None:
         """Disconnect clients that make no progress; call it every second."""
@@ -208,6 +230,9 @@ class GuardedConnection(H11Protocol):
             self._early += data
         else:
             super().data_received(data)
+            if self._is_discarding():
+                self.flow.pause_reading()
+                self.table.discard_later(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop counting it."""
@@ -252,6 +277,16 @@ class GuardedConnection(H11Protocol):
         if current is not None:
             current.disconnected = True
         self.transport.close()
+
+    def _is_discarding(self) -> bool:
+        """Tell whether the rest of a body still comes whose request has been answered."""
+        cycle = self._current_request()
+        return (
+            cycle is not None
+            and cycle.response_complete
+            and not self.is_lost
+            and self.conn.their_state is h11.SEND_BODY
+        )
 
     def _uncount(self) -> None:
         self.table.unauthenticated.pop(self, None)
