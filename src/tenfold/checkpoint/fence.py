@@ -65,7 +65,7 @@ def check_fence(files: Files, folder: Path, attempt: int) -> None:
     if attempt < latest:
         raise CheckpointError(
             code="checkpoint-fenced",
-            message=f"attempt {attempt} may not write to `{folder}`: attempt {latest} has started",
+            message=f"attempt {attempt} must not write to `{folder}`: attempt {latest} has started",
             hint="stop this run; its successor resumes from the last checkpoint",
         )
 

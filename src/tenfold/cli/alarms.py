@@ -1,8 +1,8 @@
-"""`tenfold alarms`: Prometheus alerting rules for the control plane."""
+"""`tenfold alarms`: Prometheus alerting rules and Grafana dashboards for the control plane."""
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
@@ -13,7 +13,7 @@ from tenfold.report.alarm_rules import Thresholds, alarms, rules_text
 
 app = App(
     name="alarms",
-    help="Write Prometheus alerting rules.",
+    help="Write Prometheus alerting rules and Grafana dashboards.",
     help_format="plaintext",
     default_parameter=Parameter(show_default=False),
 )
@@ -61,8 +61,8 @@ class ThresholdOptions:
     recovery_s: Annotated[
         float,
         Parameter(
-            help="Alert if failed jobs take longer than this on average to run again,"
-            " in seconds (default: 600)"
+            help="Alert if failed jobs take longer than this on average to restart, in seconds "
+            "(default: 600)"
         ),
     ] = 600.0
     nodes_down_share: Annotated[
@@ -131,6 +131,30 @@ def rules_command(
 
     write_new_file(out, text, force=force)
     print_note(f"wrote alerting rules to {out}")
+
+
+@app.command(name="dashboard")
+def dashboard_command(
+    name: Annotated[
+        Literal["fleet", "teams", "control-plane"],
+        Parameter(help="Which one: fleet and queue, teams, or the control plane itself"),
+    ],
+    /,
+    *,
+    out: Annotated[Path | None, Parameter(help="Output file (default: standard output)")] = None,
+    force: Force = False,
+) -> None:
+    """Write a Grafana dashboard for the control plane's metrics, as JSON to import."""
+    from tenfold.report.dashboards import DASHBOARDS, dashboard_text  # noqa: PLC0415
+
+    text = dashboard_text(DASHBOARDS[name])
+    if out is None:
+        print_file(text)
+        return
+    from tenfold.files.core.write import write_new_file  # noqa: PLC0415
+
+    write_new_file(out, text, force=force)
+    print_note(f"wrote the dashboard to {out}")
 
 
 def _budget(text: str) -> tuple[str, float]:

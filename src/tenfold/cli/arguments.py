@@ -7,7 +7,9 @@ from cyclopts import Parameter, validators
 
 Facts = Annotated[
     Path | None,
-    Parameter(help="Folder with data that overrides the built-in hardware, prices and models"),
+    Parameter(
+        help="Directory with data that overrides the built-in data on hardware, prices and models"
+    ),
 ]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON")]
 AT_LEAST_ONE = validators.Number(gte=1)

@@ -1,21 +1,32 @@
-"""`tenfold completion`: commands, options and values completed with the Tab key."""
+"""`tenfold completion`: commands, options, values, names and files completed with the Tab key."""
 
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from tenfold.cli.output import print_file, show
-from tenfold.model.errors import InputError
+from tenfold.cli.output import print_file, print_line, show
+from tenfold.model.errors import InputError, TenfoldError
 
-ZSH_END = """
-# A file in $fpath is the function itself; a script that is sourced registers it.
-if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
-  _cyclopts_tenfold "$@"
-else
-  compdef _cyclopts_tenfold tenfold
-fi
-"""
+Shell = Literal["bash", "zsh", "fish"]
+
+NAMES_MOST = 300
+"""Names that are offered, newest jobs first."""
+NAMED_BY = {
+    "job cancel": "jobs pending,starting,running",
+    "job logs": "jobs",
+    "job release": "jobs pending",
+    "job rerun": "jobs",
+    "job shell": "jobs running",
+    "job show": "jobs",
+    "job why": "jobs pending",
+    "node accept": "nodes",
+    "node cordon": "nodes",
+    "node fail": "nodes",
+    "node test": "nodes",
+    "node uncordon": "nodes",
+}
+"""Commands that take the names of jobs or nodes, and which of them to offer."""
 
 app = App(
     name="completion",
@@ -27,7 +38,7 @@ app = App(
 
 @app.default
 def completion_command(
-    shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(help="The shell")],
+    shell: Annotated[Shell, Parameter(help="The shell")],
     *,
     install: Annotated[
         bool,
@@ -44,12 +55,14 @@ def completion_command(
     """
     from tenfold.cli.main import app as tenfold  # noqa: PLC0415 - it imports this module
 
+    script = tenfold.generate_completion(prog_name="tenfold", shell=shell)
+    script = _with_names(shell, script)
     if not install:
-        script = tenfold.generate_completion(prog_name="tenfold", shell=shell)
-        print_file(script + ZSH_END if shell == "zsh" else script)
+        print_file(script)
         return
     try:
         path: Path = tenfold.install_completion(shell=shell)
+        path.write_text(script)
     except OSError as error:
         raise InputError(
             "cannot-write",
@@ -57,3 +70,139 @@ def completion_command(
             f"write it yourself: `tenfold completion {shell} > FILE`",
         ) from None
     show(f"wrote `{path}`; start a new shell to use it")
+
+
+@app.command(name="names", show=False)
+def names_command(
+    kind: Annotated[Literal["jobs", "nodes"], Parameter(help="Kind of names to print")],
+    states: Annotated[
+        str | None, Parameter(help="Only jobs in these states, separated by commas")
+    ] = None,
+) -> None:
+    """Print the names that a completion script offers; prints none if the control plane is down."""
+    from tenfold.cli.job.listing import (  # noqa: PLC0415 - the script itself needs no client
+        ListFilters,
+        checked_states,
+        find_in_states,
+    )
+    from tenfold.client.client import Client  # noqa: PLC0415 - likewise
+
+    try:
+        with Client() as client:
+            if kind == "nodes":
+                names = [node.id for node in client.nodes()]
+            else:
+                filters = ListFilters(limit=NAMES_MOST)
+                found = find_in_states(client, filters, checked_states(states), None)
+                names = [job.id for job in found.jobs]
+    except TenfoldError:
+        # A message in the middle of a command line helps less than no completion.
+        return
+    for name in names[:NAMES_MOST]:
+        print_line(name)
+
+
+def _with_names(shell: Shell, script: str) -> str:
+    """Return the script of the options' parser with names of jobs and nodes, and files."""
+    if shell == "fish":
+        return script + "".join(
+            f"complete -c tenfold -n '__fish_tenfold_using_command {command}' -f"
+            f" -a '(tenfold completion names {what} 2>/dev/null)'\n"
+            for command, what in NAMED_BY.items()
+        )
+    cases = "".join(
+        f'    "{command}") offer="{what}" ;;\n' for command, what in sorted(NAMED_BY.items())
+    )
+    if shell == "zsh":
+        return script + ZSH_END.replace("@CASES@", cases)
+    return script.replace(BASH_LAST, _bash_end().replace("@CASES@", cases))
+
+
+def _bash_end() -> str:
+    """Return the end of the bash script, with the values of options that have a fixed set."""
+    from typing import get_args  # noqa: PLC0415 - only the script needs it
+
+    from tenfold.cli.job.columns import COLUMNS  # noqa: PLC0415 - likewise
+    from tenfold.cli.job.listing import SLURM_STATES, STATES  # noqa: PLC0415 - likewise
+    from tenfold.model.policy.policy import PolicyName  # noqa: PLC0415 - likewise
+
+    states = " ".join((*STATES, *(name for name in SLURM_STATES if len(name) > 3)))
+    return (
+        BASH_END.replace("@STATES@", states)
+        .replace("@COLUMNS@", " ".join(COLUMNS))
+        .replace("@POLICIES@", " ".join(get_args(PolicyName)))
+    )
+
+
+BASH_LAST = "complete -F _tenfold tenfold\n"
+BASH_END = """\
+# Names of jobs and nodes come from the control plane; other words may be files.
+_tenfold_or_names() {
+  local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}"
+  local offer="" values="" name quoted word
+  [[ "$cur" == "=" ]] && cur=""
+  [[ "$prev" == "=" ]] && prev="${COMP_WORDS[COMP_CWORD-2]}"
+  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+    # A command and its arguments follow.
+    [[ "$word" == "--" ]] && prev="--"
+  done
+  case "${COMP_WORDS[1]} $prev" in
+    *" --") ;;
+    "job -t"|"job --state"|"squeue -t"|"squeue --states"|"scancel -t") values="@STATES@" ;;
+    "job -o"|"job --format") values="@COLUMNS@" ;;
+    *" --policy"|*" --shadow") values="@POLICIES@" ;;
+  esac
+  if [[ -n "$values" && "${COMP_WORDS[2]}" != submit && "${COMP_WORDS[2]}" != run ]]; then
+    # Values may be separated by commas.
+    local before=""
+    [[ "$cur" == *,* ]] && before="${cur%,*},"
+    mapfile -t COMPREPLY < <(compgen -P "$before" -W "$values" -- "${cur##*,}")
+    [[ "$prev" == "--policy" || "$prev" == "--shadow" ]] || return
+    mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- "$cur")
+    return
+  fi
+  if [[ "$prev" == "--" ]]; then
+    compopt -o filenames 2>/dev/null
+    [[ "${COMP_WORDS[COMP_CWORD-1]}" == "--" ]] && mapfile -t COMPREPLY < <(compgen -c -- "$cur")
+    mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- "$cur")
+    return
+  fi
+  _tenfold
+  [[ ${#COMPREPLY[@]} -gt 0 || "$cur" == -* ]] && return
+  [[ "${COMP_WORDS[1]}" == scancel ]] && offer="jobs pending,starting,running"
+  case "${COMP_WORDS[1]} ${COMP_WORDS[2]}" in
+@CASES@  esac
+  if [[ -n "$offer" && ( $COMP_CWORD -gt 2 || "${COMP_WORDS[1]}" == scancel ) ]]; then
+    # Not `compgen -W`, which would expand what a name contains. Quoted: it is typed as it is.
+    while read -r name; do
+      printf -v quoted %q "$name"
+      [[ "$name" == "$cur"* ]] && COMPREPLY+=("$quoted")
+    done < <(tenfold completion names $offer 2>/dev/null)
+    return
+  fi
+  compopt -o filenames 2>/dev/null
+  mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+}
+
+complete -F _tenfold_or_names tenfold
+"""
+ZSH_END = """
+# Names of jobs and nodes come from the control plane; other words may be files.
+_tenfold_or_names() {
+  local offer="" first="$words[2] $words[3]"
+  case "$first" in
+@CASES@  esac
+  if [[ -n "$offer" && $CURRENT -gt 3 && "$words[CURRENT]" != -* ]]; then
+    local -a names
+    names=(${(f)"$(tenfold completion names ${=offer} 2>/dev/null)"})
+    (( $#names )) && compadd -- $names && return
+  fi
+  _cyclopts_tenfold "$@" || _files
+}
+# A file in $fpath is the function itself; a script that is sourced registers it.
+if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
+  _tenfold_or_names "$@"
+else
+  compdef _tenfold_or_names tenfold
+fi
+"""

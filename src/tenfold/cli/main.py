@@ -42,7 +42,7 @@ app.command(
     name="down",
     help="""Stop the control plane on this machine.
 
-    Running jobs continue, and the next `tenfold up` picks them up.
+    Running jobs continue, and the next `tenfold up` takes them over.
     """,
 )
 app.command(
@@ -72,6 +72,24 @@ app.command(
     """,
 )
 app.command(
+    "tenfold.cli.assess.command:app",
+    name="assess",
+    help="""Assess a cluster from its job history: utilisation, queue waits and what breaks first.
+
+    On a login node, `tenfold assess slurm` needs no configuration and changes nothing. It prints
+    one screen and writes one HTML page.
+    """,
+)
+app.command(
+    "tenfold.cli.attach.command:app",
+    name="attach",
+    help="""Record the state of a Slurm cluster so that other commands can analyse it.
+
+    `job why`, `job list`, `replay`, `grow` and `fleet idle` then work with --bundle and the state
+    directory, even though Tenfold does not schedule the cluster.
+    """,
+)
+app.command(
     "tenfold.cli.facts.command:app",
     name="facts",
     help="List and check built-in data about hardware, prices and models.",
@@ -93,6 +111,21 @@ app.command(
     and the speed of the network. These come from the fleet file and the model where possible; the
     command prompts for the rest.
     """,
+)
+app.command(
+    "tenfold.cli.capacity.command:app",
+    name="capacity",
+    help="Forecast demand, and plan what to order, reserve and rent.",
+)
+app.command(
+    "tenfold.cli.offers.command:app",
+    name="offers",
+    help="List and rank accelerator offers, and estimate the cost of leaving a provider.",
+)
+app.command(
+    "tenfold.cli.cost.command:app",
+    name="cost",
+    help="Report what a fleet cost, and what would cost less.",
 )
 app.command(
     "tenfold.cli.baseline.command:app",
@@ -119,7 +152,60 @@ app.command(
     help="Submit, list and cancel jobs, and see why one is waiting.",
 )
 app.command(
+    "tenfold.cli.service.command:app",
+    name="service",
+    help="Deploy, show, scale and roll out services.",
+)
+app.command(
+    "tenfold.cli.slurm.sbatch:app",
+    name="sbatch",
+    help="""Submit a batch script with #SBATCH lines.
+
+    Takes the options of Slurm's sbatch, such as -J, -N, -n, -c, -G, --gres, --mem, -t, -a, -d, -o,
+    -A and --wrap; docs/how-to/slurm-users.md lists them. Without a script, it is read from standard
+    input. --partition takes a node tag, or the pool name if there is only one pool (see
+    `tenfold sinfo`).
+
+    Options and #SBATCH lines that have no effect are listed in a note. A job is rejected if an
+    option that affects resources, scheduling order or placement is not supported;
+    --ignore-directives submits it anyway. --parsable prints only the job id, --wait waits for the
+    job to end, --test-only submits nothing. --allow-pending queues a job even if no node can fit
+    it; --json prints the job as JSON.
+
+    The script that is submitted is the one that runs, as in Slurm. The job has the variables that
+    Slurm sets, such as SLURM_JOB_ID and SLURM_ARRAY_TASK_ID.
+    """,
+)
+app.command(
+    "tenfold.cli.slurm.views:squeue_app",
+    name="squeue",
+    help="List pending and running jobs as Slurm does.",
+)
+app.command(
+    "tenfold.cli.slurm.views:scancel_app", name="scancel", help="Cancel jobs as Slurm does."
+)
+app.command(
+    "tenfold.cli.slurm.sinfo:app",
+    name="sinfo",
+    help="List nodes by pool and state as Slurm does.",
+)
+app.command(
+    "tenfold.cli.model.command:app",
+    name="model",
+    help="Register models, and move their aliases and stages.",
+)
+app.command(
     "tenfold.cli.node.command:app", name="node", help="List, cordon, uncordon and test nodes."
+)
+app.command(
+    "tenfold.cli.gateway.command:app",
+    name="gateway",
+    help="Route requests to service replicas: OpenAI-compatible API, fair sharing, rate limits.",
+)
+app.command(
+    "tenfold.cli.objects.command:app",
+    name="objects",
+    help="Store objects: an S3 server over directories and object stores, in tiers.",
 )
 app.command("tenfold.cli.token:app", name="token", help="Create, list and revoke API tokens.")
 app.command("tenfold.cli.alarms:app", name="alarms", help="Write alerting rules for Prometheus.")

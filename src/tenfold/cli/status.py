@@ -1,6 +1,6 @@
 """`tenfold status` and `tenfold whoami`: the control plane, the fleet and your jobs at a glance."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from cyclopts import App, Parameter
 from msgspec import Struct
@@ -8,19 +8,24 @@ from msgspec import Struct
 from tenfold.cli.arguments import Json
 from tenfold.cli.job.columns import node_list
 from tenfold.cli.job.listing import ListFilters, find_jobs, job_table
+from tenfold.cli.job.live_render import cause_of
 from tenfold.cli.output import print_json, show
 from tenfold.client.client import Client
-from tenfold.model.api.fleet import FleetStatus
+from tenfold.model.api.fleet import ControlPlane, FleetStatus
 from tenfold.model.api.jobs import Job
+from tenfold.model.api.objects import ObjectStore
 from tenfold.model.api.tokens import Token
 from tenfold.model.errors import Unreachable
 from tenfold.model.job.job import JobState
 from tenfold.report.alarm_rules import Thresholds
 from tenfold.report.figures import count
+from tenfold.report.policies import policy_text
 
 MINE = 10
 """Own jobs in the table."""
 ACTIVE: tuple[JobState, ...] = ("running", "starting", "stopping", "pending")
+LEADER, STANDBY, GONE = "leader", "standby", "gone"
+"""Roles of control planes that share a journal."""
 SEES_ALL = ("operator", "admin")
 """Roles that see the jobs of all teams."""
 
@@ -43,6 +48,7 @@ class Identity(Struct, frozen=True, kw_only=True):
 
     url: str
     token: Token
+    policy: str = ""
 
 
 class Status(Struct, frozen=True, kw_only=True):
@@ -51,8 +57,11 @@ class Status(Struct, frozen=True, kw_only=True):
     at: str
     url: str
     ready: bool
+    control_planes: tuple[ControlPlane, ...]
+    """Those that share the journal; none if it is not shared."""
     token: Token
     fleet: FleetStatus
+    objects: ObjectStore
     alarms: tuple[str, ...]
     my_jobs: dict[str, int]
     """Active jobs submitted with this token's name, by state."""
@@ -62,9 +71,9 @@ class Status(Struct, frozen=True, kw_only=True):
 
 @whoami_app.default
 def whoami_command(*, as_json: Json = False) -> None:
-    """Show the user, team and role of your token, and the control plane that it is for."""
+    """Show the user, team and role of your token, and its control plane."""
     with Client() as client:
-        found = Identity(url=client.url, token=client.who_am_i())
+        found = Identity(url=client.url, token=client.who_am_i(), policy=client.fleet().policy)
     print_json(found) if as_json else show_identity(found)
 
 
@@ -88,8 +97,15 @@ def read_status(client: Client) -> Status:
         if problem.code == "control-plane-unreachable":
             raise
         is_ready = False
-        alarms.append(f"not ready for jobs: {problem.message} [{problem.code}]")
-    token, fleet = client.who_am_i(), client.fleet()
+        if problem.code != STANDBY:
+            alarms.append(f"not ready for jobs: {problem.message} [{problem.code}]")
+    token, fleet, planes = client.who_am_i(), client.fleet(), client.control_planes().control_planes
+    alarms += leader_alarms(planes)
+    objects = client.object_store()
+    if objects.is_on and not objects.url and is_ready:
+        alarms.append(
+            "the object store does not serve: see logs/objects.log in the state directory"
+        )
     alarms += [*node_alarms(client, fleet), *queue_alarms(client, fleet)]
     mine, totals, at = dict[str, Job](), dict[JobState, int](), ""
     # In the order that a job takes, so that one which changes meanwhile is not missed.
@@ -104,8 +120,10 @@ def read_status(client: Client) -> Status:
         at=at,
         url=client.url,
         ready=is_ready,
+        control_planes=planes,
         token=token,
         fleet=fleet,
+        objects=objects,
         alarms=tuple(alarms),
         my_jobs={state: totals[state] for state in ACTIVE if state in totals},
         jobs=tuple(first),
@@ -118,13 +136,25 @@ def show_identity(found: Identity) -> None:
     show(f"`{token.name}`: team `{token.team}`, role {token.role}")
     show(f"token: {token.id}, expires {(token.expires_at or '')[:10]}")
     show(f"control plane: {found.url}")
+    if found.policy:
+        show(f"policy: {policy_text(found.policy)}")
 
 
 def show_status(found: Status) -> None:
     """Print one screen: control plane, fleet, queue, alarms, own jobs."""
     token, fleet = found.token, found.fleet
-    show(f"control plane: {found.url}, {'ready' if found.ready else 'not ready'}")
+    own = next((one.role for one in found.control_planes if one.url == found.url), "")
+    is_standby = own == STANDBY
+    state = "stands by" if is_standby else "ready" if found.ready else "not ready"
+    show(f"control plane: {found.url}, {state}")
+    for one in found.control_planes:
+        seen = f", last seen {one.seen_s:,.0f} s ago" if one.role == GONE else ""
+        show(f"  {one.name}: {one.role}, {one.url}, {one.host}, version {one.version}{seen}")
     show(f"you: `{token.name}`, team `{token.team}`, role {token.role}")
+    if fleet.policy:
+        show(f"policy: {policy_text(fleet.policy)}")
+    if found.objects.is_on:
+        show(f"objects: {found.objects.url or 'not serving'}")
     show(f"nodes: {_counted(fleet.nodes, ('up', 'cordoned', 'down'))}")
     by_state = {"allocated": fleet.gpus.get("held", 0), **fleet.gpus}
     gpus = _counted(by_state, ("allocated", "free", "cordoned", "down"))
@@ -150,6 +180,17 @@ def _counted(numbers: dict[str, int], order: tuple[str, ...]) -> str:
     return ", ".join(parts) or "none"
 
 
+def leader_alarms(planes: Sequence[ControlPlane]) -> Iterator[str]:
+    """Yield alarms about control planes that share a journal."""
+    if not planes:
+        return
+    if not any(one.role == LEADER for one in planes):
+        yield "no control plane leads: no job is accepted until one does"
+    for one in planes:
+        if one.role == GONE:
+            yield f"control plane `{one.name}` ({one.host}) is gone"
+
+
 def node_alarms(client: Client, fleet: FleetStatus) -> Iterator[str]:
     """Yield alarms about nodes that are down or cordoned, by cause."""
     if not any(fleet.nodes.get(state) for state in ("down", "cordoned")):
@@ -157,7 +198,7 @@ def node_alarms(client: Client, fleet: FleetStatus) -> Iterator[str]:
     causes: dict[tuple[str, str], list[str]] = {}
     for node in client.nodes():
         if node.state != "up":
-            causes.setdefault((node.state, node.cause), []).append(node.id)
+            causes.setdefault((node.state, cause_of(node)), []).append(node.id)
     for (state, cause), names in causes.items():
         why = f" ({cause})" if cause else ""
         yield f"{count(len(names), 'node')} {state}{why}: {node_list(names)}"

@@ -8,7 +8,9 @@ from tenfold.cli.arguments import Json
 from tenfold.cli.job.live_render import show_tokens
 from tenfold.cli.output import complain, print_json, show
 from tenfold.client.client import Client
+from tenfold.client.problems import FaultyRequest
 from tenfold.model.api.tokens import DAYS, DAYS_MAX, RoleName
+from tenfold.model.errors import InputError, TenfoldError
 
 app = App(
     name="token",
@@ -35,7 +37,10 @@ def create_command(
 ) -> None:
     """Create a token and print it; the token is shown only once."""
     with Client() as client:
-        made = client.create_token(name, team=team, role=role, days=days)
+        try:
+            made = client.create_token(name, team=team, role=role, days=days)
+        except FaultyRequest as error:
+            raise _with_options(error) from None
     if as_json:
         print_json(made)
         return
@@ -45,6 +50,16 @@ def create_command(
     # Only the token goes to standard output, so that scripts can read it into a variable.
     complain(f"{summary}; the token is shown only once")
     show(made.token)
+
+
+def _with_options(error: FaultyRequest) -> TenfoldError:
+    """Return the first error with the option that was given, instead of the field."""
+    if not error.faults:
+        return error
+    fault = error.faults[0]
+    option = fault.field if fault.field == "name" else f"--{fault.field}"
+    message = fault.message.replace(f"`{fault.field}`", f"`{option}`", 1)
+    return InputError(fault.code, message, fault.hint, field=option)
 
 
 @app.command(name="list")

@@ -22,6 +22,56 @@ ALIKE = 0.7
 CONTAINED_LENGTH_MIN = 3
 KINDS: dict[type, str] = {int: "a whole number", float: "a number", bool: "true or false"}
 BOUNDS = {">=": "at least", ">": "greater than", "<=": "at most", "<": "less than"}
+SLURM_PAGE = "see docs/how-to/slurm-users.md"
+SLURM_COMMANDS = {
+    "srun": "use `tenfold job run -- COMMAND`",
+    "salloc": "use `tenfold job submit -- sleep 4h`, then `tenfold job shell JOB`",
+    "sacct": "use `tenfold job list --since 7d`, or `tenfold job show JOB`",
+    "sstat": "use `tenfold job show JOB`",
+    "sprio": "use `tenfold job why JOB`",
+    "sshare": "use `tenfold policy show`",
+    "scontrol": "use `tenfold job show`, `tenfold node list` or `tenfold node cordon`",
+    "sacctmgr": "use `tenfold token create` and a policy file",
+    "sattach": "use `tenfold job logs -f JOB`",
+    "strigger": "use `tenfold alarms`",
+}
+"""Commands of Slurm that are none here, and what to use instead."""
+SLURM_OPTIONS = {
+    "--output": "use `tenfold job logs`, or a script with `tenfold sbatch`, which writes files",
+    "--error": "use `tenfold job logs`, or a script with `tenfold sbatch`, which writes files",
+    "--gres": "use --gpus-per-node, and --accelerator for the type",
+    "--partition": "there are no partitions: use --accelerator, or --needs with a tag",
+    "-p": "there are no partitions: use --accelerator, or --needs with a tag",
+    "-o": "use `tenfold job logs`, or a script with `tenfold sbatch`, which writes files",
+    "-n": "a job has one process per node: use --nodes for nodes, or --cpus for CPUs",
+    "--ntasks": "a job has one process per node: use --nodes for nodes, or --cpus for CPUs",
+    "--ntasks-per-node": "a job has one process per node: use torchrun, or `tenfold sbatch`",
+    "--constraint": "use --needs with a tag",
+    "-C": "use --needs with a tag",
+    "--qos": "use teams with quotas: docs/how-to/govern-teams.md",
+    "--exclusive": "request all GPUs and CPUs of the node",
+    "--mem-per-cpu": "use --mem, which is for each node",
+    "--cpus-per-task": "use --cpus-per-node",
+    "--account": "use --team",
+    "--wrap": "write the command after `--`",
+}
+"""Options of Slurm's commands, and what to use instead."""
+VIEW_OPTIONS = {
+    "-O": 'use -o with letters, such as -o "%i %j %T", or `tenfold job list -o COLUMNS`',
+    "--Format": 'use -o with letters, such as -o "%i %j %T", or `tenfold job list -o COLUMNS`',
+    "--json": "use `tenfold job list --json` or `tenfold node list --json`",
+    "-r": "use `tenfold job list --array JOB`",
+    "--array": "use `tenfold job list --array JOB`",
+    "-S": "lines are sorted by submission; pipe them into sort",
+    "--sort": "lines are sorted by submission; pipe them into sort",
+    "-w": "use `tenfold job list -o job,nodes` and grep",
+    "--nodelist": "use `tenfold job list -o job,nodes` and grep",
+    "-q": "there are no QOS: use -A with a team",
+    "--qos": "there are no QOS: use -A with a team",
+    "-a": "leave it out: nothing is hidden",
+    "--all": "leave it out: nothing is hidden",
+}
+"""The same, of squeue and sinfo."""
 COMMAND = re.compile(r"[a-z][a-z-]*")
 
 
@@ -30,12 +80,11 @@ def usage_text(error: CycloptsError) -> tuple[str, str]:
     command = _command(error)
     see = f"see `{command} --help`"
     if isinstance(error, UnknownCommandError):
-        word = (error.unused_tokens or [""])[0]
-        if word.startswith("-"):
-            return f"unknown option `{word}`", see
-        return f"unknown command `{command} {word}`", _did_you_mean(word, _commands(error), see)
+        return _unknown_command(error, command, see)
     if isinstance(error, UnknownOptionError):
         word = (error.token.keyword or error.token.value).split("=", 1)[0]
+        if (hint := _slurm_option(command, word)) is not None:
+            return f"unknown option `{word}`", hint
         known = [name for one in error.argument_collection if one.parse for name in one.names]
         return f"unknown option `{word}`", _did_you_mean(word, known, see)
     if isinstance(error, UnusedCliTokensError):
@@ -50,6 +99,39 @@ def usage_text(error: CycloptsError) -> tuple[str, str]:
         return _out_of_range(error, error.argument), see
     text = " ".join(str(error).split()).rstrip(".").replace('"', "`")
     return text[:1].lower() + text[1:], see
+
+
+ELSEWHERE = {
+    **{
+        word: f"did you mean `tenfold job {word}`?"
+        for word in ("cancel", "logs", "rerun", "run", "shell", "show", "submit", "why")
+    },
+    "cordon": "did you mean `tenfold node cordon`?",
+    "team": "teams are defined in the policy file: see `tenfold policy show`",
+    "teams": "teams are defined in the policy file: see `tenfold policy show`",
+}
+"""Commands that users look for at the top level, and where they are."""
+
+
+def _unknown_command(error: UnknownCommandError, command: str, see: str) -> tuple[str, str]:
+    word = (error.unused_tokens or [""])[0]
+    if word.startswith("-"):
+        return f"unknown option `{word}`", see
+    if command == f"tenfold {word}":
+        # With --help, the word is also taken for a part of the command.
+        command, see = "tenfold", "see `tenfold --help`"
+    if word in SLURM_COMMANDS and command == "tenfold":
+        return f"unknown command `tenfold {word}`", f"{SLURM_COMMANDS[word]}; {SLURM_PAGE}"
+    if word in ELSEWHERE and command == "tenfold":
+        return f"unknown command `tenfold {word}`", ELSEWHERE[word]
+    return f"unknown command `{command} {word}`", _did_you_mean(word, _commands(error), see)
+
+
+def _slurm_option(command: str, word: str) -> str | None:
+    """Return what to use instead of an option of Slurm's commands."""
+    if command in ("tenfold squeue", "tenfold sinfo"):
+        return VIEW_OPTIONS.get(word)
+    return SLURM_OPTIONS.get(word) if command in ("tenfold job submit", "tenfold job run") else None
 
 
 def _command(error: CycloptsError) -> str:

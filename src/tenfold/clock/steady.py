@@ -38,5 +38,10 @@ class SteadyClock:
         poll.poll(None if timeout_ms is None else min(timeout_ms, DAY))
 
 
+def boot_s() -> float:
+    """Return seconds since the machine started, including sleep, unlike the monotonic clock."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 def _passed_ms() -> int:
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000

@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import TypeVar, cast
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tenfold.files.core.document import Table, read_document
@@ -26,14 +26,18 @@ from tenfold.model.growth.growth import (
     GrowSpec,
     GrowTable,
     GrowthLimits,
+    LeadStage,
     LeadTime,
     Monitoring,
     Months,
     Operations,
+    OrderItem,
     Pace,
     Prices,
     ServiceLoad,
+    Weeks,
 )
+from tenfold.physics.operations.lead_time import total_of
 
 R = TypeVar("R", bound=Struct)
 
@@ -43,6 +47,17 @@ class PaceTable(GrowTable, frozen=True, kw_only=True):
 
     today: date
     doubles_in_months: Months
+
+
+class LeadTimeTable(GrowTable, frozen=True, kw_only=True):
+    """`[[lead_time]]` as read: two quantiles of the total, or of each stage."""
+
+    thing: OrderItem
+    weeks_p50: Weeks | None = None
+    weeks_p90: Weeks | None = None
+    stages: dict[LeadStage, tuple[Weeks, Weeks]] = field(
+        default_factory=dict[LeadStage, tuple[Weeks, Weeks]]
+    )
 
 
 SINGLE: dict[str, type[Struct]] = {
@@ -58,7 +73,7 @@ MANY: dict[str, type[Struct]] = {
     "controller": Controller,
     "service": ServiceLoad,
     "dataset": Dataset,
-    "lead_time": LeadTime,
+    "lead_time": LeadTimeTable,
 }
 
 
@@ -86,7 +101,7 @@ class _Lists(Struct, frozen=True, kw_only=True):
     controllers: dict[int, Controller]
     services: dict[int, ServiceLoad]
     datasets: dict[int, Dataset]
-    lead_times: dict[int, LeadTime]
+    lead_times: dict[int, LeadTimeTable]
 
 
 def read_grow(path: Path, catalogue: Catalogue, fleet: FleetSpec | None = None) -> GrowSpec:
@@ -101,7 +116,7 @@ def read_grow(path: Path, catalogue: Catalogue, fleet: FleetSpec | None = None) 
         controllers=tables.many("controller", Controller),
         services=tables.many("service", ServiceLoad),
         datasets=tables.many("dataset", Dataset),
-        lead_times=tables.many("lead_time", LeadTime),
+        lead_times=tables.many("lead_time", LeadTimeTable),
     )
     spec = _spec(tables, lists)
     tables.findings += [*_duplicates(lists), *_lead_time_order(lists), *_models(lists, catalogue)]
@@ -138,7 +153,7 @@ def _spec(tables: _Tables, lists: _Lists) -> GrowSpec:
         operations=tables.one("operations", Operations) or Operations(),
         facility=tables.one("facility", Facility) or Facility(),
         prices=tables.one("prices", Prices) or Prices(),
-        lead_times=tuple(lists.lead_times.values()),
+        lead_times=tuple(_lead_time(row) for row in lists.lead_times.values()),
         pace=None
         if pace is None
         else Pace(today=pace.today.isoformat(), doubles_in_months=pace.doubles_in_months),
@@ -152,7 +167,7 @@ def _unknown_tables(values: Table) -> Iterator[Finding]:
             yield Finding(
                 code="unknown-key",
                 message=f"unknown key `{key}`",
-                hint=f"a grow file has the tables {', '.join((*SINGLE, *MANY))}",
+                hint=f"a grow file has only the tables {', '.join((*SINGLE, *MANY))}",
                 path=(key,),
             )
 
@@ -179,9 +194,39 @@ def _duplicates(lists: _Lists) -> Iterator[Finding]:
             seen[name] = True
 
 
+def _lead_time(row: LeadTimeTable) -> LeadTime:
+    """Return a lead time; that of several stages has the quantiles of their sum."""
+    if not row.stages:
+        p50, p90 = row.weeks_p50 or 0.0, row.weeks_p90 or 0.0
+        return LeadTime(thing=row.thing, weeks_p50=p50, weeks_p90=p90)
+    total = total_of(row.stages.values())
+    return LeadTime(
+        thing=row.thing,
+        weeks_p50=total.quantile(0.5),
+        weeks_p90=total.quantile(0.9),
+        stages=row.stages,
+    )
+
+
 def _lead_time_order(lists: _Lists) -> Iterator[Finding]:
     for at, row in lists.lead_times.items():
-        if row.weeks_p50 > row.weeks_p90:
+        place = ("lead_time", at)
+        if row.stages and (row.weeks_p50, row.weeks_p90) != (None, None):
+            yield Finding(
+                code="wrong-value",
+                message=f"lead time of `{row.thing}` has `stages` and a total",
+                hint="leave out `weeks_p50` and `weeks_p90`: they follow from the stages",
+                path=(*place, "stages"),
+            )
+        elif not row.stages and None in (row.weeks_p50, row.weeks_p90):
+            missing = "weeks_p50" if row.weeks_p50 is None else "weeks_p90"
+            yield Finding(
+                code="missing-key",
+                message=f"lead time of `{row.thing}` has no `{missing}`",
+                hint=f"add `{missing}`, or state `stages`",
+                path=place,
+            )
+        elif (row.weeks_p50 or 0.0) > (row.weeks_p90 or 0.0):
             yield Finding(
                 code="wrong-value",
                 message=(
@@ -189,8 +234,16 @@ def _lead_time_order(lists: _Lists) -> Iterator[Finding]:
                     f"`weeks_p50` of {row.weeks_p50:g}"
                 ),
                 hint="set `weeks_p90` to at least `weeks_p50`",
-                path=("lead_time", at, "weeks_p90"),
+                path=(*place, "weeks_p90"),
             )
+        for name, (p50, p90) in row.stages.items():
+            if p50 > p90:
+                yield Finding(
+                    code="wrong-value",
+                    message=f"stage `{name}` of `{row.thing}`: P90 of {p90:g} is below {p50:g}",
+                    hint="state P50 first, then P90, such as `[2, 4]`",
+                    path=(*place, "stages"),
+                )
 
 
 def _models(lists: _Lists, catalogue: Catalogue) -> Iterator[Finding]:

@@ -26,6 +26,12 @@ def rate_bytes(value: float) -> str:
     return f"{value / 1e9:,.1f} GB/s" if value >= 1e9 else f"{value / 1e6:,.1f} MB/s"
 
 
+def line_rate(value: float) -> str:
+    """Return a rate in bytes per second as links are sold, in Gbit/s or Mbit/s."""
+    gbps = value * 8 / 1e9
+    return f"{gbps:,.4g} Gbit/s" if gbps >= 1 else f"{gbps * 1_000:,.4g} Mbit/s"
+
+
 def delay_us(value: float) -> str:
     """Return a delay in microseconds or milliseconds."""
     return f"{value / 1000:,.1f} ms" if value >= 1000 else f"{value:,.1f} us"
@@ -55,5 +61,8 @@ def share(value: float) -> str:
 
 def count(value: int, noun: str) -> str:
     """Return `1 node`, `2 nodes`."""
-    plural = noun if value == 1 else f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{value:,} {plural}"
+    if value == 1:
+        return f"1 {noun}"
+    # `copy`, but not `day`.
+    by_ies = noun.endswith("y") and noun[-2:-1] not in "aeiou"
+    return f"{value:,} {noun[:-1]}ies" if by_ies else f"{value:,} {noun}s"

@@ -139,8 +139,8 @@ def _ttft(answer: CacheAnswer) -> str:
     without = seconds(answer.ttft_s)
     if not answer.saved_s:
         return f"TTFT: {without}, with or without the tier"
-    saved = seconds(answer.saved_s)
-    return f"TTFT: {seconds(answer.ttft_with_tier_s)} instead of {without}, saving {saved}"
+    change = -answer.saved_s / answer.ttft_s
+    return f"TTFT: {seconds(answer.ttft_with_tier_s)} instead of {without} ({change:+.0%})"
 
 
 def _gib(gib: float) -> str:

@@ -45,7 +45,10 @@ def list_command(
     kind: KindName = None,
     sort: Annotated[
         SortKey | None,
-        Parameter(help="Rank accelerators by this figure, highest first; parts without it last"),
+        Parameter(
+            help="Rank accelerators by this figure, highest first; entries without the figure come "
+            "last"
+        ),
     ] = None,
     facts: Facts = None,
     as_json: Json = False,
@@ -143,7 +146,7 @@ def _find(name: str, kind: str | None, facts: Path | None) -> Fact:
 
 @app.command
 def check(
-    folder: Annotated[Path | None, Parameter(help="Folder or file with your own data")] = None,
+    folder: Annotated[Path | None, Parameter(help="Directory or file with your own data")] = None,
     *,
     as_json: Json = False,
 ) -> None:

@@ -21,9 +21,7 @@ def prices_command(
     date: Annotated[str, Parameter(help="Date of the prices, such as 2026-08-22")],
     hosts: Annotated[
         Path | None,
-        Parameter(
-            help="Prices of GCP machine types, which the catalogue's GCP offers do not include"
-        ),
+        Parameter(help="Prices of GCP machine types; the catalogue's GCP offers exclude the host"),
     ] = None,
     out: Annotated[Path | None, Parameter(help="Write the prices to this TOML file")] = None,
     force: Force = False,

@@ -11,7 +11,7 @@ from tenfold.cli.screen import Text
 from tenfold.compose.fleet import open_fleet
 from tenfold.report.figures import rate_bytes
 from tenfold.study.ceiling.ceiling import CeilingAnswer, CeilingQuestion, ceiling
-from tenfold.study.ceiling.layers import GRADE_WORDS, LayerCeiling
+from tenfold.study.ceiling.layers import COMPARISONS, GRADE_WORDS, LayerCeiling
 
 POSITIVE = validators.Number(gt=0)
 
@@ -73,10 +73,9 @@ def show_ceiling(answer: CeilingAnswer) -> None:
 
 
 def _rows(answer: CeilingAnswer) -> list[list[str]]:
-    return [
-        [one.title, _gpus(one), _headroom(one), _evidence(one), one.sentence]
-        for one in answer.layers
-    ]
+    # Limits first, then where a faster design would pay.
+    layers = sorted(answer.layers, key=lambda one: one.layer in COMPARISONS)
+    return [[one.title, _gpus(one), _headroom(one), _evidence(one), one.sentence] for one in layers]
 
 
 def _gpus(one: LayerCeiling) -> str:
@@ -100,13 +99,13 @@ def _also_fits(answer: CeilingAnswer) -> list[str]:
     lines: list[str] = []
     if fits.model_trained_largest:
         lines.append(
-            f"largest model that can be trained: {fits.model_trained_largest} "
-            f"({fits.model_trained_params_b:,.4g}B)"
+            "largest model that can be trained: "
+            + _with_size(fits.model_trained_largest, fits.model_trained_params_b)
         )
     if fits.model_served_by_node_largest:
         lines.append(
-            f"largest model that one node can serve: {fits.model_served_by_node_largest} "
-            f"({fits.model_served_by_node_params_b:,.4g}B)"
+            "largest model that one node can serve: "
+            + _with_size(fits.model_served_by_node_largest, fits.model_served_by_node_params_b)
         )
     if fits.replicas is not None:
         lines.append(
@@ -121,6 +120,12 @@ def _also_fits(answer: CeilingAnswer) -> list[str]:
             f"{fits.tier}{needed}"
         )
     return lines
+
+
+def _with_size(model: str, params_b: float | None) -> str:
+    """Return a model with its size, unless its name says it."""
+    size = f"{params_b or 0.0:,.4g}B"
+    return model if size in model else f"{model} ({size})"
 
 
 def _expected(answer: CeilingAnswer) -> str:

@@ -30,10 +30,10 @@ app.command(merge_command, name="merge")
 app.command(
     "tenfold.cli.fleet.domains:domains_command",
     name="domains",
-    help="""Show what the loss of each failure domain would take down.
+    help="""Show what each failure domain would take down if it failed.
 
-    With --jobs, a simulation places the jobs, and the output lists the jobs that each loss would
-    stop and the GPU-hours lost since their last checkpoint.
+    With --jobs, a simulation places the jobs, and the output lists the jobs that each failure
+    would stop, and the GPU-hours lost since their last checkpoint.
     """,
 )
 app.command(
@@ -50,7 +50,7 @@ AT_LEAST_ONE = validators.Number(gte=1)
 
 @app.command
 def check(
-    *files: Annotated[Path, Parameter(help="Fleet files, or folders that contain them")],
+    *files: Annotated[Path, Parameter(help="Fleet files, or directories that contain them")],
     facts: Facts = None,
     strict: Annotated[
         bool, Parameter(negative="", help="Exit with status 1 if there are warnings")

@@ -32,7 +32,7 @@ Most = Annotated[
     int, Parameter(help="Maximum number of rows per kind (default: 8)", validator=AT_LEAST_ONE)
 ]
 JobsFile = Annotated[
-    Path | None, Parameter(help="Job table; adds the jobs that the loss of each domain would stop")
+    Path | None, Parameter(help="Job table; adds the jobs that each domain's failure would stop")
 ]
 PolicyNamed = Annotated[
     str | None, Parameter(help="Policy name or policy file that places the jobs (default: tenfold)")
@@ -40,7 +40,7 @@ PolicyNamed = Annotated[
 AtHour = Annotated[
     float | None,
     Parameter(
-        help="Hour of the trace to inspect (default: when most GPUs are in use)",
+        help="Hour of the trace to inspect (default: the hour with the most GPUs in use)",
         validator=NOT_NEGATIVE,
     ),
 ]
@@ -62,7 +62,7 @@ def domains_command(
     facts: Facts = None,
     as_json: Json = False,
 ) -> None:
-    """Show what the loss of each failure domain would take down."""
+    """Show what each failure domain would take down if it failed."""
     if jobs is None:
         _check_only_with_jobs(
             {"--policy": policy, "--at-h": at_h, "--checkpoint-every-s": checkpoint_every_s}
@@ -73,7 +73,7 @@ def domains_command(
         if as_json:
             print_json({"fleet": fleet.spec.name, "domains": rows})
         else:
-            show(domains_table(rows, most))
+            show(domains_table(rows, most) if rows else _none_of(kind))
         return
     every_s = HOUR / SECOND if checkpoint_every_s is None else checkpoint_every_s
     every = Millis(round(every_s * SECOND))
@@ -86,8 +86,14 @@ def domains_command(
     selected = [one for one in found if kind in (None, one.domain.kind)]
     if as_json:
         print_json(_losses_json(prepared.spec.name, moment, selected))
-    else:
+    elif selected:
         _show_losses(moment, selected, most, prepared.request.gpus)
+    else:
+        show(_none_of(kind))
+
+
+def _none_of(kind: DomainKind | None) -> str:
+    return f"no {kind} in this fleet" if kind else "no failure domains in this fleet"
 
 
 def _check_only_with_jobs(options: Mapping[str, object]) -> None:

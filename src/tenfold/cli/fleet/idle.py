@@ -43,7 +43,7 @@ def used(use: Use) -> str:
     if use.measure == "gpu":
         memory = (use.gpu_memory_bytes or 0) / 2**30
         return f"GPU {use.share:.0%}, {memory:,.1f} GiB of GPU memory"
-    return f"{use.share:.2f} CPUs (from CPU time)"
+    return f"{use.share:.2f} CPU cores (from CPU time)"
 
 
 def _row(one: IdleJob) -> list[str]:

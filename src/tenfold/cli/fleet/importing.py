@@ -132,7 +132,10 @@ def merge(
     sources = [read_source(path, catalogue) for path in files]
     draft = merge_fleets(sources, target.name or "merged", prefix_nodes=prefix_nodes)
     view = compare(sources, draft, catalogue)
-    origin = f"Merged from {', '.join(f'`{path.name}`' for path in files)}."
+    names = [path.name for path in files]
+    if len(dict.fromkeys(names)) < len(names):
+        names = [str(path) for path in files]
+    origin = f"Merged from {', '.join(f'`{name}`' for name in names)}."
     return ImportResult(toml=_write_toml(draft, origin, target), notes=draft.notes, summary=view)
 
 

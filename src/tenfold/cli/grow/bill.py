@@ -30,7 +30,7 @@ class Bill(Struct, frozen=True, kw_only=True):
             return "no cost besides the larger budget" if self.raises_budget else "no cost"
         unpriced = f" + {self.unpriced} unpriced" if self.unpriced else ""
         if unpriced and not self.usd_per_month:
-            return f"$0/month{unpriced}" if self.unpriced < self.reliefs else "cost unknown"
+            return f"$0/month{unpriced}" if self.unpriced < self.reliefs else "no prices known"
         if not self.usd_per_month:
             return "free"
         spread = f" ({dollars(self.low)}-{dollars(self.high)})" if self.assumed else ""
@@ -50,6 +50,8 @@ class Stage(Struct, frozen=True, kw_only=True):
     order_first: str
     blocked_by: str
     """The layer without a known fix; empty if the factor is reached."""
+    next_label: str = ""
+    """What breaks next, if the factor is not reached because the list of fixes is full."""
 
 
 def bill_of(rows: Sequence[Row]) -> Bill:
@@ -94,10 +96,21 @@ def month_sentence(answer: GrowAnswer) -> str:
     if not month.usd_today:
         return ""
     said = f"total cost: {dollars(month.usd_today)}/month today"
+    fixes = _fixes_without_price(answer.rows)
     if round(month.usd_then) != round(month.usd_today):
-        said += f", {dollars(month.usd_then)}/month at {month.factor:.3g}x"
+        least = "at least " if fixes else ""
+        said += f", {least}{dollars(month.usd_then)}/month at {month.factor:.3g}x"
+    if fixes:
+        have = "1 fix has" if fixes == 1 else f"{fixes:,} fixes have"
+        said += f" ({have} no full price)"
     unpriced = f" (without {', '.join(month.unpriced)}: no price)" if month.unpriced else ""
     return f"{said}{unpriced}"
+
+
+def _fixes_without_price(rows: Sequence[Row]) -> int:
+    """Return how many fixes have no price, or have a part without one."""
+    fixes = [row.relief for row in rows if row.relief is not None and row.relief.code != BUDGET]
+    return sum(one.usd_per_month is None or one.unpriced > 0 for one in fixes)
 
 
 def dollars(value: float) -> str:
@@ -113,13 +126,14 @@ def stages(answer: GrowAnswer) -> list[Stage]:
 def _stage(answer: GrowAnswer, factor: float) -> Stage:
     rows = [row for row in answer.rows if row.k is not None and row.k < factor]
     short = answer.ok_up_to is not None and answer.ok_up_to < factor
-    # The last row blocks it: it has no fix, or there were too many rows.
-    blocked_by = (rows[-1].label or rows[-1].layer) if short and rows else ""
+    full = answer.next_label if short else ""
+    blocked_by = (rows[-1].label or rows[-1].layer) if short and rows and not full else ""
     return Stage(
         factor=factor,
         bill=bill_of(rows),
-        order_first=min((row.order_by for row in rows if _is_day(row.order_by)), default=""),
+        order_first=min((order_day(row) for row in rows if _is_day(row.order_by)), default=""),
         blocked_by=blocked_by,
+        next_label=full,
     )
 
 

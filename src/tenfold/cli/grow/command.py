@@ -25,7 +25,9 @@ from tenfold.study.grow.question import GrowQuestion, check_question
 app = App(name="grow", help_format="plaintext", default_parameter=Parameter(show_default=False))
 
 FleetFile = Annotated[Path, Parameter(help="Fleet file")]
-Jobs = Annotated[Path | None, Parameter(help="Job history: a job table or a public trace")]
+Jobs = Annotated[
+    Path | None, Parameter(help="Job history: a job table, a public trace, or a state directory")
+]
 Mix = Annotated[str, Parameter(help="Workload mix to use instead of a job history")]
 Load = Annotated[
     float | None,
@@ -71,7 +73,7 @@ Require = Annotated[
 ]
 AllowUnknown = Annotated[
     bool,
-    Parameter(negative="", help="Let --require pass although some limits could not be checked"),
+    Parameter(negative="", help="Let --require pass even if some limits could not be checked"),
 ]
 Failures = Annotated[str | None, Parameter(help="Failure preset or fault trace")]
 CountAssumed = Annotated[

@@ -8,7 +8,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from tenfold.study.grow.answer import GrowAnswer, Row
+from tenfold.study.grow.answer import GrowAnswer, Missing, Row
+from tenfold.study.grow.layer import with_resource
 from tenfold.study.grow.question import GrowQuestion
 
 Verdict = Literal["met", "not met", "unknown"]
@@ -73,12 +74,23 @@ def verdict(answer: GrowAnswer, need: float) -> Verdict:
 
 def unchecked(answer: GrowAnswer) -> dict[str, list[str]]:
     """Return the layers that could break unseen, by the input that is missing."""
+    shown = layers_shown(answer)
     found: dict[str, list[str]] = {}
     for one in answer.unknown:
         if one.could_break:
-            titles = found.setdefault(one.needs, [])
-            titles += [one.title] if one.title not in titles else []
+            names, name = found.setdefault(one.needs, []), missing_name(one, shown)
+            names += [name] if name not in names else []
     return found
+
+
+def layers_shown(answer: GrowAnswer) -> set[str]:
+    """Return the layers of which at least a part was evaluated."""
+    return {row.layer for row in (*answer.rows, *answer.layers)}
+
+
+def missing_name(one: Missing, shown: set[str]) -> str:
+    """Return the name of a layer that was not evaluated, or of its part if the rest was."""
+    return with_resource(one.title, one.resource if one.layer in shown else "")
 
 
 def early_assumed(answer: GrowAnswer, need: float) -> list[Row]:

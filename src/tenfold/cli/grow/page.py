@@ -1,7 +1,15 @@
 """The page that `tenfold grow --html` writes: the printed result, with charts."""
 
 from tenfold.cli.grow.bill import Bill, Stage, bill_of, cost_cell, order_day, stages
-from tenfold.cli.grow.render import EVALUATED, factor, fix_of, interval, needs_lines
+from tenfold.cli.grow.render import (
+    EVALUATED,
+    factor,
+    fix_of,
+    interval,
+    needs_lines,
+    then,
+    with_fixes,
+)
 from tenfold.report.charts.growth import LayerCurve, LayerHeadroom
 from tenfold.report.charts.points import Point
 from tenfold.report.pages.grow import GrowPage, grow_report
@@ -12,7 +20,7 @@ from tenfold.study.grow.question import GrowQuestion
 from tenfold.study.grow.registry import LAYERS
 from tenfold.study.grow.runs.layer import SimulatedLayer
 
-BOTTLENECK_COLUMNS = ["breaks at", "layer", "symptom", "based on", "fix"]
+BOTTLENECK_COLUMNS = ["breaks at", "range", "layer", "symptom", "based on", "fix"]
 ORDERS = ["fix", "for", "$/month", "total $/month", "order by", "OK up to"]
 STAGES = ["factor", "fixes", "$/month", "first order by", "reached"]
 OF_RUNS = [layer.name for layer in LAYERS if isinstance(layer, SimulatedLayer)]
@@ -23,6 +31,7 @@ LAYER_COLUMNS = ["breaks at", "range", "layer", "symptom", "based on"]
 def grow_page(answer: GrowAnswer, question: GrowQuestion) -> str:
     """Return the page of an answer."""
     first, upto, limits = answer.first, f"{question.most:g}x", answer.limits
+    over = {(row.layer, row.resource) for row in answer.over}
     leading = None if first is None else (first.layer, first.resource)
     return grow_report(
         GrowPage(
@@ -51,6 +60,7 @@ def grow_page(answer: GrowAnswer, question: GrowQuestion) -> str:
                     high=row.high,
                     first=(row.layer, row.resource) == leading,
                     assumed=row.grade == "assumed",
+                    over=(row.layer, row.resource) in over,
                 )
                 for row in answer.layers
                 if row.status != "constant"
@@ -79,7 +89,7 @@ def _lead(answer: GrowAnswer, upto: str) -> str:
     if not answer.rows or not (bill.reliefs or bill.raises_budget):
         return f"{said}."
     reached = upto if answer.ok_up_to is None else factor(answer.ok_up_to)
-    return f"{said}; with all fixes OK up to {reached}: {bill.sentence}."
+    return f"{said}; {with_fixes(answer)} OK up to {reached}; fixes: {bill.sentence}."
 
 
 def _month(answer: GrowAnswer) -> tuple[list[str], list[list[str]]]:
@@ -87,7 +97,7 @@ def _month(answer: GrowAnswer) -> tuple[list[str], list[list[str]]]:
     month = answer.month
     if not month.usd_today:
         return [], []
-    then = f"{month.factor:.3g}x, with all fixes"
+    then = f"{month.factor:.3g}x, {with_fixes(answer)}"
     lines = [(line.name, line.usd_today, line.usd_then) for line in month.lines]
     unpriced = f" (without {', '.join(month.unpriced)}: no price)" if month.unpriced else ""
     total = (f"total{unpriced}", month.usd_today, month.usd_then)
@@ -103,7 +113,7 @@ def _bottleneck_row(row: Row) -> list[str]:
         for one in row.alternatives
     ]
     fix = "; ".join([fix_of(row), *others])
-    return [f"{factor(row.k)} {interval(row)}", name_of(row), row.symptom, row.grade or "", fix]
+    return [factor(row.k), interval(row), name_of(row), row.symptom, row.grade or "", fix]
 
 
 def _orders(answer: GrowAnswer, upto: str) -> list[list[str]]:
@@ -137,6 +147,8 @@ def _sum(bill: Bill) -> str:
 
 def _stage(one: Stage) -> list[str]:
     gets_there = f"no: no fix found for {one.blocked_by}" if one.blocked_by else "yes"
+    if one.next_label:
+        gets_there = f"not with these fixes: next is {one.next_label}"
     return [
         f"{one.factor:g}x",
         str(one.bill.reliefs),
@@ -162,7 +174,8 @@ def _top(answer: GrowAnswer, upto: str) -> str:
     if not bill.reliefs and answer.ok_up_to is not None:
         return f"OK up to {factor(answer.ok_up_to)}; {answer.rows[-1].sentence}."
     reached = f"{upto} ({EVALUATED})" if answer.ok_up_to is None else factor(answer.ok_up_to)
-    return f"With all fixes: OK up to {reached}; {bill.sentence}."
+    done = f"{_capital(with_fixes(answer))}: OK up to {reached}"
+    return f"{done}; fixes: {bill.sentence}{then(answer)}."
 
 
 def _capital(text: str) -> str:

@@ -7,13 +7,18 @@ from textwrap import wrap
 from rich.table import Table
 
 from tenfold.cli.grow.bill import bill_of, cost_cell, month_sentence, order_day
-from tenfold.cli.grow.json import early_assumed, unchecked, verdict
+from tenfold.cli.grow.json import (
+    early_assumed,
+    layers_shown,
+    missing_name,
+    unchecked,
+    verdict,
+)
 from tenfold.cli.output import console, show, table
 from tenfold.cli.screen import Text
 from tenfold.physics.growth.breaking import FACTOR_LEAST
 from tenfold.study.grow.analyse import AXIS_WORDS
 from tenfold.study.grow.answer import GrowAnswer, Row
-from tenfold.study.grow.layer import with_resource
 from tenfold.study.grow.question import GrowQuestion
 
 TITLE = "What breaks first, in order"
@@ -96,13 +101,17 @@ def _requirement(answer: GrowAnswer, need: float, allow_unknown: bool) -> str:
 
 def _assumed_break(row: Row, need: float) -> str:
     if row.low is not None and (row.k is None or row.k >= need):
+        if row.low < 1:
+            return f"{row.label} (assumed) may be over its limit today"
         return f"{row.label} (assumed) may break from {factor(row.low)} on"
     return f"{row.label} (assumed) breaks at {factor(row.k)}"
 
 
 def _broken_title(answer: GrowAnswer, broken: Sequence[Row], most: float) -> str:
     if answer.rows:
-        return "Other layers, before any fix"
+        first = answer.rows[0].k or 0.0
+        early = any(row.grade == "assumed" and (row.k or first) < first for row in broken)
+        return f"Other layers, before any fix{' (`assumed`: not ranked)' if early else ''}"
     beyond = all(row.k is not None and row.k > most for row in broken)
     return f"Limits beyond {most:g}x" if beyond else "Layers that break"
 
@@ -174,11 +183,10 @@ def _alternative_rows(row: Row, upto: str) -> list[list[str]]:
 
 
 def _orders(rows: tuple[Row, ...]) -> list[str]:
-    return [
-        f"order by {order_day(row)}: {row.relief.sentence}"
-        for row in rows
-        if row.relief and row.order_by
-    ]
+    dated = sorted(
+        (row for row in rows if row.relief and row.order_by), key=lambda row: row.order_by
+    )
+    return [f"order by {order_day(row)}: {row.relief.sentence}" for row in dated if row.relief]
 
 
 def _top(answer: GrowAnswer, upto: str) -> str:
@@ -188,7 +196,21 @@ def _top(answer: GrowAnswer, upto: str) -> str:
         return f"OK up to {factor(answer.ok_up_to)}; {answer.rows[-1].sentence}"
     if answer.ok_up_to is None:
         return f"with all fixes: OK up to {upto} ({EVALUATED}); fixes: {bill.sentence}"
-    return f"with all fixes: OK up to {factor(answer.ok_up_to)}; fixes: {bill.sentence}"
+    reached = factor(answer.ok_up_to)
+    return f"{with_fixes(answer)}: OK up to {reached}; fixes: {bill.sentence}{then(answer)}"
+
+
+def with_fixes(answer: GrowAnswer) -> str:
+    """Return how many fixes are listed, if more are needed for the factor requested."""
+    return f"with the first {len(answer.rows)} fixes" if answer.next_label else "with all fixes"
+
+
+def then(answer: GrowAnswer) -> str:
+    """Say what breaks next and how to go on, if the list of fixes is full."""
+    if not answer.next_label:
+        return ""
+    more = f"`--apply {len(answer.rows)}` writes a fleet file with these fixes applied"
+    return f"; next: {answer.next_label} ({more})"
 
 
 def _others(answer: GrowAnswer) -> list[Row]:
@@ -227,27 +249,23 @@ def _layer(row: Row) -> list[str]:
 
 def needs_lines(answer: GrowAnswer) -> list[str]:
     """Return one line for each missing input, then the layers that do not apply."""
-    shown = {row.layer for row in (*answer.rows, *answer.layers)}
+    shown = layers_shown(answer)
     missing = [one for one in answer.unknown if one.needs]
     not_applicable = [one.title for one in answer.unknown if not one.needs]
     lines: list[str] = []
     for needs, group in groupby(missing, key=lambda one: one.needs):
-        # If only a part of a layer is unknown, name the part.
-        names = ", ".join(
-            dict.fromkeys(
-                with_resource(one.title, one.resource if one.layer in shown else "")
-                for one in group
-            )
-        )
-        lines.append(f"unknown: {names} (needs {needs})")
+        names = ", ".join(dict.fromkeys(missing_name(one, shown) for one in group))
+        lines.append(f"not checked: {names} (needs {needs})")
     if not_applicable:
         lines.append(f"not applicable: {', '.join(not_applicable)}")
     return lines
 
 
 def interval(row: Row) -> str:
-    """Return the range of a factor; empty if unknown."""
+    """Return the range of a factor; empty if unknown, or if it could be any."""
     if row.low is None and row.high is None:
+        return ""
+    if row.high is None and row.low is not None and row.low <= FACTOR_LEAST:
         return ""
     low, high = factor(row.low), factor(row.high)
     return f"{low}+" if row.high is None else f"{low.removesuffix('x')}-{high}"

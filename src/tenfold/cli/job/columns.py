@@ -13,6 +13,10 @@ from tenfold.model.fleet.hostlist import fold
 NODES_MOST = 48
 """Characters of a node list in a table; a longer list is counted."""
 
+NEAR_S = 600.0
+"""Forecasts that are nearer are shown to the minute."""
+SHORT = {"array-full": "array limit"}
+"""Codes that a listing shows in other words."""
 _DIGITS = re.compile(r"([0-9]+)")
 _FORMER = {"sentence": "message"}
 """Names that scripts may still use."""
@@ -97,20 +101,30 @@ def minute_of(moment: str) -> str:
     return f"{moment[:10]} {moment[11:16]} UTC"
 
 
-def rounded_up(moment: str) -> str:
-    """Return a time rounded up to five minutes: a forecast is no more precise."""
+def rounded_up(moment: str, now: str | None = None) -> str:
+    """Return a time rounded up: to a minute within the next ten, otherwise to five.
+
+    A forecast is no more precise. These are the steps in which `job why` counts the minutes.
+    """
     try:
         at = datetime.fromisoformat(moment)
-    except ValueError:
+        is_near = bool(now) and seconds_between(now or "", moment) <= NEAR_S
+    except (TypeError, ValueError):
         return moment
-    late = timedelta(minutes=at.minute % 5, seconds=at.second, microseconds=at.microsecond)
-    at = at if not late else at - late + timedelta(minutes=5)
+    step = 1 if is_near else 5
+    late = timedelta(minutes=at.minute % step, seconds=at.second, microseconds=at.microsecond)
+    at = at if not late else at - late + timedelta(minutes=step)
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def clock_time(at_ms: int) -> str:
     """Return a time in UTC, to the minute."""
-    return minute_of(datetime.fromtimestamp(at_ms / 1_000, UTC).isoformat())
+    return minute_of(iso_time(at_ms))
+
+
+def iso_time(at_ms: int) -> str:
+    """Return a time as ISO 8601."""
+    return datetime.fromtimestamp(at_ms / 1_000, UTC).isoformat()
 
 
 def second_of(moment: str | None) -> str:
@@ -120,8 +134,10 @@ def second_of(moment: str | None) -> str:
 
 def short_reason(job: Job) -> str:
     """Return the reason for a job's state in a few words; "" if it only repeats the state."""
+    if job.state == "running" and not job.idle_since:
+        return "" if job.service is UNSET else f"service {job.service}"
     if job.reason.code != job.state:
-        return job.reason.code
+        return SHORT.get(job.reason.code, job.reason.code)
     if job.idle_since:
         return f"idle since {second_of(job.idle_since)}"
     return job.reason.sentence if job.is_over and job.state != "succeeded" else ""
@@ -140,6 +156,10 @@ def _natural(name: str) -> list[tuple[int, str]]:
 
 def _gpus(job: Job, _: str) -> str:
     return "" if job.gpus is UNSET else f"{job.gpus:g}"
+
+
+def _gpu_hours(job: Job, _: str) -> str:
+    return "" if job.gpu_hours is UNSET else f"{job.gpu_hours:,.2f}"
 
 
 def _age(job: Job, at: str) -> str:
@@ -172,10 +192,10 @@ def _ended(job: Job, _: str) -> str:
     return "" if attempt is None else second_of(attempt.ended_at)
 
 
-def _eta(job: Job) -> str:
+def expected_start(job: Job, at: str) -> str:
     """Return the expected start of a pending job."""
     if job.eta is not None:
-        return minute_of(rounded_up(job.eta.p50_at))
+        return minute_of(rounded_up(job.eta.p50_at, at))
     return "unknown" if job.state == "pending" else ""
 
 
@@ -188,6 +208,7 @@ COLUMNS: dict[str, Column] = {
     "gpus": Column(">GPUs", _gpus),
     "age": Column(">age", _age),
     "elapsed": Column(">elapsed", _elapsed),
+    "gpu_hours": Column(">GPU-hours", _gpu_hours),
     "attempts": Column(">attempts", lambda job, _: str(job.attempt_count)),
     "nodes": Column("nodes", lambda job, _: node_list(nodes_of(job))),
     "node_count": Column(">node count", lambda job, _: str(len(nodes_of(job)) or "")),
@@ -199,6 +220,6 @@ COLUMNS: dict[str, Column] = {
     "exit_code": Column(">exit code", _exit_code),
     "eta": Column(
         "expected start",
-        lambda job, _: _eta(job),
+        expected_start,
     ),
 }

@@ -4,10 +4,11 @@ Without `--bundle` the commands talk to the running control plane; with it, they
 run. Each is imported where it is used, because neither needs what the other does.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import App, Parameter, Token
 
 from tenfold.cli.arguments import AT_LEAST_ONE, NOT_NEGATIVE, Json
 from tenfold.cli.job.options import NO_OPTIONS, JobOptions
@@ -22,11 +23,17 @@ app = App(
 )
 
 RemedySearch = Literal["none", "cheapest", "every"]
-JobName = Annotated[str, Parameter(help="Job name")]
+JobName = Annotated[
+    str,
+    Parameter(
+        help="Job, by id (train-12), number (12) or name (train); `7_3` is task 3 of array 7"
+    ),
+]
 Bundle = Annotated[
     Path | None,
     Parameter(
-        help="Recorded run to read instead of the live fleet, from `sim run --bundle`",
+        help="Recorded run to read instead of the live fleet, from `sim run --bundle`, or the "
+        "state directory of `tenfold attach`",
     ),
 ]
 OldBundle = Annotated[Path | None, Parameter(name="--state", show=False)]
@@ -41,7 +48,12 @@ Quick = Annotated[
     bool, Parameter(negative="", help="Show only the reason, without fixes or a forecast")
 ]
 Every = Annotated[
-    bool, Parameter(name="--all", negative="", help="Try every fix, not only the cheapest")
+    bool,
+    Parameter(
+        name="--all",
+        negative="",
+        help="With the policy `governed`, try every fix, not only the cheapest",
+    ),
 ]
 
 
@@ -73,6 +85,17 @@ AllowPending = Annotated[
 ]
 Options = Annotated[JobOptions, Parameter(name="*")]
 """The keys of a job file as options."""
+IgnoreDirectives = Annotated[
+    bool,
+    Parameter(negative="", help="Ignore #SBATCH options that are not supported"),
+]
+
+
+def _array(_: object, tokens: Sequence[Token]) -> int | str:
+    """Return the members of an array."""
+    from tenfold.cli.job.options import array_of  # noqa: PLC0415
+
+    return array_of(tokens[0].value)
 
 
 @app.command(name="run")
@@ -82,19 +105,20 @@ def run_command(
     label: Annotated[
         bool,
         Parameter(
-            name=("--label", "-l"), negative="", help="Begin each line with the process's number"
+            name=("--label", "-l"), negative="", help="Prefix each line with the process number"
         ),
     ] = False,
     allow_pending: AllowPending = False,
+    ignore_directives: IgnoreDirectives = False,
 ) -> None:
     """Run a command as a job in the foreground: `tenfold job run --gpus 8 -- python train.py`.
 
-    The output of all processes is printed as it comes. Ctrl-C cancels the job; a second Ctrl-C
-    leaves at once. What happens to the job is printed to standard error, such as why it is
-    pending.
+    The output of all processes is streamed. Ctrl-C cancels the job; a second Ctrl-C
+    exits immediately. Status messages, such as why the job is pending, go to standard error.
 
-    On the machine of the control plane, the command runs in your current folder and with your PATH
-    and Python environment. Its other variables are those that --env passes.
+    On the machine of the control plane, the command runs in your current directory and with your
+    PATH
+    and Python environment. No other environment variables are passed except those given with --env.
 
     The exit status is the job's exit code, 128 plus the signal number if a signal ended the job,
     or 1 for other failures.
@@ -103,7 +127,7 @@ def run_command(
     from tenfold.cli.job.scripts import note_standard_input  # noqa: PLC0415
     from tenfold.cli.job.words import command_input  # noqa: PLC0415
 
-    job = command_input(command, options)
+    job = command_input(command, options, ignores=ignore_directives)
     note_standard_input(command, always=True)
     job_live.run(job, label=label, allow_pending=allow_pending)
 
@@ -116,14 +140,20 @@ def submit_command(
     ],
     options: Options = NO_OPTIONS,
     array: Annotated[
-        str | None, Parameter(name=("--array", "-a"), help="Submit this many identical jobs")
+        int | str | None,
+        Parameter(
+            name=("--array", "-a"),
+            converter=_array,
+            help="Number of identical jobs, or their indexes: 0-19, 1-9:2, 1,3,7, 0-19%4",
+        ),
     ] = None,
     wait: Wait = False,
     follow: Follow = False,
     dry: Dry = False,
     allow_pending: AllowPending = False,
+    ignore_directives: IgnoreDirectives = False,
     bundle: Annotated[
-        Path | None, Parameter(help="With --dry-run, recorded run to check the job against")
+        Path | None, Parameter(help="With --dry-run: check the job against this recorded run")
     ] = None,
     state: OldBundle = None,
     at: At = None,
@@ -137,7 +167,7 @@ def submit_command(
     """Submit a job, and print its name once it is stored durably.
 
     The job is a job file, standard input (`-`), or a command: `tenfold job submit --gpus 8 --
-    python train.py`. Options override keys of the job file.
+    python train.py`. Options override keys of the job file, and the #SBATCH lines of a script.
 
     With --dry-run, nothing is submitted: the job is checked against the live fleet, or against a
     recorded run with --bundle. The output shows where the job would start, or why it would wait
@@ -161,11 +191,10 @@ def submit_command(
             "add `--dry-run`, or leave out `--bundle` to submit to the control plane",
         )
     from tenfold.cli.job import live as job_live  # noqa: PLC0415
-    from tenfold.cli.job.options import array_of  # noqa: PLC0415
     from tenfold.cli.job.words import job_input  # noqa: PLC0415
 
-    more = {} if array is None else {"array": array_of(array)}
-    what = job_input(job, options, more, is_command=is_command)
+    more = {} if array is None else {"array": array}
+    what = job_input(job, options, more, is_command=is_command, ignores=ignore_directives)
     if dry:
         job_live.dry_run(what, seek, as_json=as_json, allow_pending=allow_pending)
         return
@@ -190,7 +219,7 @@ def list_command(
         Parameter(
             name=("--state", "-t"),
             help="Only jobs in these states, separated by commas: pending, starting, running,"
-            " stopping, succeeded, failed, cancelled",
+            " stopping, succeeded, failed, cancelled, timeout, oom; or Slurm's codes, such as PD",
         ),
     ] = None,
     state_of: Annotated[
@@ -201,10 +230,11 @@ def list_command(
     since: Annotated[
         str | None,
         Parameter(
-            help="Only jobs submitted since: a duration such as 90m or 3d, or an ISO 8601 time"
+            help="Only jobs submitted since: a duration such as 90m or 3d, today, yesterday, or an"
+            " ISO 8601 time; days begin at 00:00 UTC"
         ),
     ] = None,
-    array: Annotated[str | None, Parameter(help="Only members of this array")] = None,
+    array: Annotated[str | None, Parameter(help="Only tasks of this array")] = None,
     idle: Annotated[bool, Parameter(negative="", help="Only jobs whose GPUs are idle")] = False,
     limit: Annotated[
         int,
@@ -280,9 +310,16 @@ def show_command(
             negative="", help="Print the uncommitted changes that were recorded at submission"
         ),
     ] = False,
+    bundle: Bundle = None,
+    at: At = None,
     as_json: Json = False,
 ) -> None:
     """Show a job's state, reason and latest attempts; for an array, a summary."""
+    if bundle is not None:
+        from tenfold.cli.job.recorded import show_saved  # noqa: PLC0415
+
+        show_saved(bundle, at, job, as_json=as_json)
+        return
     from tenfold.cli.job import live as job_live  # noqa: PLC0415
 
     job_live.show_one(job, attempts=attempts, eta=eta, as_json=as_json, diff=diff)
@@ -299,8 +336,9 @@ def logs_command(
     member: Annotated[
         int | None,
         Parameter(
-            help="Index of the process whose log to print (default: 0, and the end of the log of"
-            " the one that failed first)",
+            name=("--member", "--rank"),
+            help="Rank of the process whose log to print (default: rank 0, plus the last lines of "
+            "the process that failed first)",
             validator=NOT_NEGATIVE,
         ),
     ] = None,
@@ -341,7 +379,9 @@ def shell_command(
     member: Annotated[
         int,
         Parameter(
-            help="Index of the process beside which it runs (default: 0)", validator=NOT_NEGATIVE
+            name=("--member", "--rank"),
+            help="Rank of the process whose node and environment the shell uses (default: 0)",
+            validator=NOT_NEGATIVE,
         ),
     ] = 0,
 ) -> None:
@@ -360,16 +400,51 @@ def shell_command(
 
 @app.command(name="cancel")
 def cancel_command(
-    *jobs: Annotated[str, Parameter(help="Job names")], as_json: Json = False
+    *jobs: Annotated[
+        str,
+        Parameter(
+            help="Jobs, by id (train-12), number (12) or name (train); `7_3` is task 3 of array 7"
+        ),
+    ],
+    mine: Annotated[
+        bool,
+        Parameter(
+            name=("--all-mine", "--me"), negative="", help="All jobs submitted with your token"
+        ),
+    ] = False,
+    user: Annotated[
+        str | None, Parameter(name=("--user", "-u"), help="All jobs of this user")
+    ] = None,
+    team: Annotated[str | None, Parameter(help="All jobs of this team")] = None,
+    name: Annotated[
+        str | None, Parameter(name=("--name", "-n"), help="All jobs with this name")
+    ] = None,
+    state: Annotated[
+        str | None,
+        Parameter(name=("--state", "-t"), help="Only jobs in these states: pending, running"),
+    ] = None,
+    yes: Annotated[
+        bool, Parameter(name=("--yes", "-y"), negative="", help="Do not ask for confirmation")
+    ] = False,
+    as_json: Json = False,
 ) -> None:
     """Cancel pending and running jobs.
 
-    Running jobs receive SIGTERM, then SIGKILL after the grace period. Cancelling an
-    array cancels all of its members that have not ended.
+    Running jobs receive SIGTERM, then SIGKILL after the grace period. Cancelling an array cancels
+    all of its tasks that have not ended. If options select the jobs, the command
+    shows how many match and asks for confirmation, unless --yes is given.
     """
+    from tenfold.cli.job import cancel  # noqa: PLC0415
+
+    selection = cancel.Selection(mine=mine, user=user, team=team, name=name, state=state)
+    if selection != cancel.Selection():
+        cancel.cancel_selected(jobs, selection, yes=yes, as_json=as_json)
+        return
     if not jobs:
         raise InputError(
-            "no-job", "no job given", "pass one or more jobs; `tenfold job list` lists them"
+            "no-job",
+            "no job given",
+            "pass one or more jobs, or --all-mine; `tenfold job list` lists them",
         )
     from tenfold.cli.job import live as job_live  # noqa: PLC0415
 
@@ -380,7 +455,7 @@ def cancel_command(
 def rerun_command(job: JobName, *, as_json: Json = False) -> None:
     """Submit a job again: same command, resources and variables, without its dependencies.
 
-    An array is submitted again as a whole. A member of an array, such as 'sweep-3[7]', is
+    An array is submitted again as a whole. An array task, such as 'sweep-3[7]' (or `3_7`), is
     submitted alone, as a single job with the same index.
     """
     from tenfold.cli.job import live as job_live  # noqa: PLC0415
@@ -392,8 +467,8 @@ def rerun_command(job: JobName, *, as_json: Json = False) -> None:
 def release_command(job: JobName, *, as_json: Json = False) -> None:
     """Release a job that is held after an internal error of the control plane.
 
-    It is pending again. If the control plane fails on it again, it is held again. Needs
-    role operator. Releasing an array releases all of its members that are held.
+    The job returns to pending; it is held again if the error recurs. Requires the operator role.
+    Releasing an array releases all of its held tasks.
     """
     from tenfold.cli.job import live as job_live  # noqa: PLC0415
 
@@ -411,9 +486,10 @@ def why_command(
     every: Every = False,
     as_json: Json = False,
 ) -> None:
-    """Explain why a job is pending, and find the cheapest change that would start it now.
+    """Explain why a job is pending.
 
-    For a running or finished job, show its history: why it waited, was stopped or was rejected.
+    With the policy `governed`, also find the cheapest change that would start it now. For a running
+    or finished job, show its history: why it waited, was stopped or was rejected.
     """
     seek = _remedy_search(quick, every)
     bundle = _bundle(bundle, state)

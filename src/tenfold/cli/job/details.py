@@ -6,6 +6,7 @@ from shlex import join
 from msgspec import UNSET
 
 from tenfold.cli.fleet.idle import used
+from tenfold.cli.job.batch_output import OutputFiles, batch_command
 from tenfold.cli.job.columns import node_list, nodes_of, second_of, short_duration
 from tenfold.cli.job.endings import failed_line
 from tenfold.cli.job.live_render import dropped, eta_text, show_reason
@@ -18,10 +19,14 @@ VARIABLES_MOST = 20
 """Names of variables that are printed; JSON has all of them."""
 COMMAND_MOST = 400
 """Characters of a command that are printed; JSON has all of it."""
+_LIMIT_OF = {
+    "job": " (limits the job as a whole)",
+    "process": " (limits each process, not the job as a whole)",
+}
 
 
-def show_job(job: Job) -> None:
-    """Print one job with its attempts."""
+def show_job(job: Job, files: OutputFiles | None = None) -> None:
+    """Print one job with its attempts, and the files that it writes its output to."""
     user = f", user `{job.user}`" if job.user else ""
     show(f"`{job.id}` (team `{job.team}`{user}): {job.state}")
     if job.array:
@@ -30,9 +35,9 @@ def show_job(job: Job) -> None:
         show_reason(job.state, job.reason)
         if failed := failed_line(job):
             show(failed)
-    if job.requested is not UNSET:
-        for line in _requested(job, job.requested):
-            show(line)
+    lines = () if job.requested is UNSET else _requested(job, job.requested)
+    for line in (*lines, *(f"{what}: {path}" for what, path in (files or OutputFiles()).named())):
+        show(line)
     if job.submitted_at:
         show(f"submitted: {second_of(job.submitted_at)}")
     for line in _use(job):
@@ -48,21 +53,34 @@ def show_job(job: Job) -> None:
     _show_attempts(job)
 
 
+def _under_limit(job: Job, requested: Requested) -> str:
+    """Return that a memory limit may be why a command failed, where only its output can tell.
+
+    The kernel reports a limit of the whole job; an allocation beyond one of each process only fails
+    in the program, which exits as it does for any other error.
+    """
+    is_told = job.reason.code in ("allocation-failed", "out-of-memory")
+    exited = job.state == "failed" and (job.exit_code or 0) > 0
+    if not exited or is_told or requested.memory_limit_of != "process":
+        return ""
+    nodes = max(1, len(nodes_of(job)))
+    each = memory_text(requested.memory_gib / nodes)
+    return (
+        f"memory: each process was limited to {each}; the output shows whether this was the cause"
+    )
+
+
 def _requested(job: Job, requested: Requested) -> Iterator[str]:
+    if limited := _under_limit(job, requested):
+        yield limited
     if requested.command:
-        text = join(requested.command)
+        text = join(_abridged(batch_command(job)))
         more = f"... ({len(text):,} characters)" if len(text) > COMMAND_MOST else ""
         yield f"command: {text[:COMMAND_MOST]}{more}"
     yield f"resources: {_resources(job, requested)}"
     limit_s = requested.time_limit_s
     yield f"time limit: {'none' if limit_s is None else short_duration(limit_s)}"
-    terms = [requested.kind] if requested.kind != "batch" else []
-    terms += [f"priority {requested.priority}"] if requested.priority else []
-    terms += [] if requested.preemptible else ["not preemptible"]
-    if terms:
-        yield f"scheduling: {', '.join(terms)}"
-    if requested.after:
-        yield f"starts after: {', '.join(requested.after)}"
+    yield from _scheduling(requested)
     if requested.image:
         yield f"image: {requested.image}"
     if requested.workdir:
@@ -73,6 +91,30 @@ def _requested(job: Job, requested: Requested) -> Iterator[str]:
         yield f"variables: {', '.join(names)}{more}"
     if (origin := requested.origin) is not None:
         yield from _origin(origin)
+
+
+def _abridged(command: tuple[str, ...]) -> list[str]:
+    """Return a command in which a whole script is counted; JSON has it."""
+    return [
+        f"<script of {count(word.count(chr(10)) + 1, 'line')}>" if word.count("\n") > 2 else word
+        for word in command
+    ]
+
+
+def _scheduling(requested: Requested) -> Iterator[str]:
+    terms = [requested.kind] if requested.kind != "batch" else []
+    terms += [f"priority {requested.priority}"] if requested.priority else []
+    terms += [] if requested.preemptible else ["not preemptible"]
+    if terms:
+        yield f"scheduling: {', '.join(terms)}"
+    if requested.after:
+        yield f"starts after: {', '.join(requested.after)}"
+    if requested.after_any:
+        yield f"starts after the end of: {', '.join(requested.after_any)}"
+    if requested.array_most:
+        yield f"array limit: {requested.array_most:,} tasks at once"
+    if requested.rerun_of:
+        yield f"rerun of: {requested.rerun_of}"
 
 
 def _origin(origin: Origin) -> Iterator[str]:
@@ -107,7 +149,8 @@ def _resources(job: Job, requested: Requested) -> str:
     if requested.cpus:
         parts.append(f"{requested.cpus:g} {'CPU' if requested.cpus <= 1 else 'CPUs'}")
     if requested.memory_gib:
-        parts.append(f"{memory_text(requested.memory_gib)} of memory")
+        scope = _LIMIT_OF.get(requested.memory_limit_of or "", "")
+        parts.append(f"{memory_text(requested.memory_gib)} of memory{scope}")
     return "; ".join(parts) or "none requested"
 
 

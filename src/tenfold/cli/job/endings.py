@@ -28,11 +28,11 @@ def failed_line(job: Job) -> str:
     if one is None or one.failed_member is UNSET:
         return ""
     command = f"tenfold job logs '{job.id}'" if "[" in job.id else f"tenfold job logs {job.id}"
-    return f"{_failed(one, one.failed_member)}; see `{command} --member {one.failed_member}`"
+    return f"{_failed(one, one.failed_member)}; see `{command} --rank {one.failed_member}`"
 
 
 def print_other_logs(client: Client, job: Job, *, raw: bool = False) -> None:
-    """Say that the processes of a gang have own logs; print the end of that which failed first.
+    """Say that each process has its own log; print the end of the log that failed first.
 
     To be called after the log of process 0 was printed.
     """
@@ -42,12 +42,12 @@ def print_other_logs(client: Client, job: Job, *, raw: bool = False) -> None:
     member = one.failed_member
     if member is UNSET or member == 0:
         failed = "" if member is UNSET else f"; {_failed(one, member)}"
-        of = f"member 0 of {len(one.nodes):,}{failed}"
-        print_note(f"this is the log of {of}; use --member for the others")
+        of = f"process 0 of {len(one.nodes):,}{failed}"
+        print_note(f"this is the log of {of}; use --rank for the others")
         return
     print_note(
-        f"this is the log of member 0 of {len(one.nodes):,}; {_failed(one, member)}, and its log"
-        f" ends with (--member {member} prints all of it):"
+        f"this is the log of process 0 of {len(one.nodes):,}; {_failed(one, member)}, and its log"
+        f" ends with (--rank {member} prints all of it):"
     )
     text = client.logs(job.id, member=member, attempt=one.number, lines=FAILED_LINES)
     print_log([text], raw=raw)
@@ -55,4 +55,4 @@ def print_other_logs(client: Client, job: Job, *, raw: bool = False) -> None:
 
 def _failed(one: Attempt, member: int) -> str:
     where = f" on {one.nodes[member]}" if member < len(one.nodes) else ""
-    return f"member {member}{where} failed first"
+    return f"process {member}{where} failed first"

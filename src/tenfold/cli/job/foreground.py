@@ -37,7 +37,7 @@ INTERRUPTED = 128 + signal.SIGINT
 
 
 class Interrupts:
-    """Counts Ctrl-C: the first cancels the job, the second leaves at once."""
+    """Counts Ctrl-C: the first cancels the job, the second exits immediately."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -169,7 +169,7 @@ class _Foreground:
                 noted = self._outputs.left_out
                 complain(
                     f"note: printing the output of {PROCESSES_MOST} processes; `tenfold job logs"
-                    f" {self._job_id} --member N` prints that of the other {noted:,}"
+                    f" {self._job_id} --rank N` prints that of the other {noted:,}"
                 )
             if self._interrupts.count and not self._is_cancelled:
                 self._cancel()
@@ -221,7 +221,7 @@ class _Foreground:
 
     def _cancel(self) -> None:
         self._is_cancelled = True
-        complain(f"cancelling `{self._job_id}`; press Ctrl-C again to leave")
+        complain(f"cancelling `{self._job_id}`; press Ctrl-C again to exit immediately")
         # One that has just ended cannot be cancelled.
         with suppress(TenfoldError):
             self._client.cancel(self._job_id)

@@ -1,5 +1,6 @@
 """`tenfold job list` against the running control plane: filters, columns, totals, watching."""
 
+import re
 from collections.abc import Sequence
 from shutil import get_terminal_size
 from sys import stdout
@@ -9,18 +10,49 @@ from typing import TYPE_CHECKING, get_args
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from tenfold.cli.job.columns import COLUMNS, Column, columns_of, default_columns, second_of
+from tenfold.cli.job.columns import (
+    COLUMNS,
+    Column,
+    columns_of,
+    default_columns,
+    nodes_of,
+    second_of,
+)
+from tenfold.cli.job.names import id_of
 from tenfold.cli.output import clear_screen, print_json, print_line, print_note, show, table
 from tenfold.cli.timestamps import parse_timestamp
 from tenfold.client.client import Client
 from tenfold.model.api.jobs import PAGE_MAX, Job
 from tenfold.model.errors import InputError, Unreachable
+from tenfold.model.job.array_spec import fold_indexes
 from tenfold.model.job.job import JobState
 from tenfold.report.figures import count
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+TIMEOUT, NO_MEMORY = ("timeout",), ("out-of-memory", "allocation-failed")
+"""Without control groups only the program's output says that an allocation failed."""
+SLURM_STATES: dict[str, tuple[JobState, tuple[str, ...]]] = {
+    "pd": ("pending", ()),
+    "cf": ("starting", ()),
+    "configuring": ("starting", ()),
+    "r": ("running", ()),
+    "cg": ("stopping", ()),
+    "completing": ("stopping", ()),
+    "cd": ("succeeded", ()),
+    "completed": ("succeeded", ()),
+    "f": ("failed", ()),
+    "ca": ("cancelled", ()),
+    "to": ("failed", TIMEOUT),
+    "timeout": ("failed", TIMEOUT),
+    "oom": ("failed", NO_MEMORY),
+    "out_of_memory": ("failed", NO_MEMORY),
+    "out-of-memory": ("failed", NO_MEMORY),
+}
+"""Slurm's states: the state here, and the reasons if the state has others too."""
+PAGES_MOST = 10
+"""Pages that are read for jobs with a certain reason."""
 STATES: tuple[JobState, ...] = get_args(JobState)
 FRAME_LINES = 5
 """Lines around the table of a watched listing: its time, the headings, the count."""
@@ -81,12 +113,16 @@ def list_jobs(filters: ListFilters, options: ListOptions) -> None:
     with Client() as client:
         if filters.mine:
             filters = replace(filters, user=client.who_am_i().name)
+        if filters.array is not None:
+            filters = replace(filters, array=id_of(client, filters.array).partition("[")[0])
         if options.watch:
             _watch(client, filters, (states, since), columns, options.interval_s)
             return
         found = find_in_states(client, filters, states, since)
         if columns is not None and COLUMNS["eta"] in columns:
-            found = replace(found, jobs=_with_forecasts(client, found.jobs))
+            found = replace(found, jobs=with_forecasts(client, found.jobs))
+        if columns is not None and COLUMNS["gpu_hours"] in columns:
+            found = replace(found, jobs=_with_gpu_hours(client, found.jobs))
     if options.as_json:
         print_json(found.jobs)
         _note_rest(found)
@@ -97,12 +133,35 @@ def list_jobs(filters: ListFilters, options: ListOptions) -> None:
         show_jobs(found)
 
 
-def _with_forecasts(client: Client, jobs: Sequence[Job]) -> tuple[Job, ...]:
-    """Return jobs with the expected starts of the first pending ones: each is simulated."""
+def with_forecasts(client: Client, jobs: Sequence[Job]) -> tuple[Job, ...]:
+    """Return jobs with the expected starts of the oldest pending ones: each is simulated.
+
+    Members of an array in one line have the expected start of the first of them.
+    """
     waiting = [job.id for job in jobs if job.state == "pending" and job.eta is None]
     chosen = set(waiting[-FORECASTS_MOST:])
+    if len(waiting) > len(chosen):
+        print_note(
+            f"expected starts of the {FORECASTS_MOST} oldest of {len(waiting):,} pending jobs; "
+            "`tenfold job why JOB` forecasts one"
+        )
+    return tuple(_with_forecast(client, job) if job.id in chosen else job for job in jobs)
+
+
+def _with_forecast(client: Client, job: Job) -> Job:
+    first = re.sub(r"\[([0-9]+).*", r"[\1]", job.id)
+    found = client.job(first, eta=True)
+    if found.state != "pending":
+        return job
+    if found.eta is None and found.eta_unknown is not UNSET:
+        print_note(f"`{job.id}`: expected start unknown ({found.eta_unknown})")
+    return replace(job, eta=found.eta)
+
+
+def _with_gpu_hours(client: Client, jobs: Sequence[Job]) -> tuple[Job, ...]:
+    """Return jobs with the GPU-hours of all their attempts, which a page does not have."""
     return tuple(
-        replace(job, eta=client.job(job.id, eta=True).eta) if job.id in chosen else job
+        replace(job, gpu_hours=client.job(job.id).gpu_hours if job.gpus and job.attempts else 0.0)
         for job in jobs
     )
 
@@ -113,15 +172,26 @@ def checked_states(text: str | None) -> tuple[JobState, ...]:
     return tuple(dict.fromkeys(checked_state(name.strip().lower()) for name in names))
 
 
+def reasons_in(text: str | None) -> tuple[str, ...]:
+    """Return the reasons of failed jobs that states such as `timeout` stand for; none for all."""
+    names = () if text is None else tuple(name.strip().lower() for name in text.split(","))
+    found = [SLURM_STATES.get(name, (name, ())) for name in names]
+    if ("failed", ()) in found:
+        return ()
+    return tuple(dict.fromkeys(reason for _, reasons in found for reason in reasons))
+
+
 def checked_state(text: str) -> JobState:
-    """Return a job state; raise if there is no such state."""
+    """Return a job state, also by Slurm's name for it; raise if there is no such state."""
     for state in STATES:
         if text == state:
             return state
+    if text in SLURM_STATES:
+        return SLURM_STATES[text][0]
     raise InputError(
         "unknown-state",
         f"`{text}` is not a job state",
-        f"valid states: {', '.join(STATES)}",
+        f"valid states: {', '.join(STATES)}, timeout, oom; Slurm's codes such as PD also work",
         field="--state",
     )
 
@@ -149,7 +219,10 @@ def find_jobs(
     """Return jobs up to the limit, fetching no more pages than needed."""
     found: list[Job] = []
     before, total, at = None, UNSET, ""
-    while (left := filters.limit - len(found)) > 0:
+    reasons = reasons_in(filters.state) if state == "failed" else ()
+    pages = 0
+    while (left := filters.limit - len(found)) > 0 and pages < PAGES_MOST:
+        pages += bool(reasons)
         page = client.page(
             team=filters.team,
             user=filters.user,
@@ -157,28 +230,65 @@ def find_jobs(
             since=since,
             array=filters.array,
             before=before,
-            limit=min(left, PAGE_MAX),
+            limit=PAGE_MAX if reasons else min(left, PAGE_MAX),
             idle=filters.idle,
             count=before is None,
         )
-        found += page.jobs
+        found += [job for job in page.jobs if not reasons or job.reason.code in reasons]
         if before is None:
             total, at = page.total, page.at or ""
         before = page.next
         if before is None:
             break
     whole = client.job(filters.array) if filters.array is not None else None
+    if reasons:
+        found, total = found[: filters.limit], UNSET
     return Listing(jobs=tuple(found), total=_known(total), at=at, whole=whole)
 
 
 def show_jobs(found: Listing) -> None:
     """Print jobs as a table with their number, and their array in one line."""
-    if found.jobs:
-        show(job_table(found.jobs, found.at), "")
-    rest = _rest(found)
-    show(rest if rest else count(len(found.jobs), "job"))
+    lines = found.jobs if found.whole is not None else collapsed(found.jobs)
+    if lines:
+        show(job_table(lines, found.at), "")
+    if found.whole is not None and not found.jobs:
+        show("no task matches" if found.whole.array else f"`{found.whole.id}` is not an array")
+    else:
+        rest = _rest(found)
+        more = "" if len(lines) == len(found.jobs) else "; `--array NAME` lists tasks of an array"
+        show(f"{rest if rest else count(len(found.jobs), 'job')}{more}")
     if (whole := found.whole) is not None:
         show(f"`{whole.id}` is {whole.state}: {whole.reason.sentence}")
+
+
+def collapsed(jobs: Sequence[Job]) -> tuple[Job, ...]:
+    """Return jobs with the members of an array in one line for each state and reason."""
+    groups: dict[tuple[str, ...], list[Job]] = {}
+    # Pages that were fetched one after the other may both have a job.
+    for job in {job.id: job for job in jobs}.values():
+        base, bracket, _ = job.id.rpartition("[")
+        key = (base, job.state, job.reason.code) if bracket else (job.id,)
+        groups.setdefault(key, []).append(job)
+    return tuple(_line(group) for group in groups.values())
+
+
+def _line(group: Sequence[Job]) -> Job:
+    """Return one line for members of an array in the same state."""
+    first = group[0]
+    if len(group) == 1:
+        return first
+    base = first.id.rpartition("[")[0]
+    indexes = sorted(int(job.id.rpartition("[")[2][:-1]) for job in group)
+    nodes = dict.fromkeys(node for job in group for node in nodes_of(job))
+    latest = first.attempts[-1:] if nodes else ()
+    elapsed = [job.elapsed_s for job in group if job.elapsed_s is not UNSET]
+    return replace(
+        first,
+        id=f"{base}[{fold_indexes(indexes)}]",
+        gpus=sum(job.gpus for job in group if job.gpus is not UNSET),
+        attempts=tuple(replace(one, nodes=tuple(nodes)) for one in latest),
+        elapsed_s=max(elapsed) if elapsed else UNSET,
+    )
 
 
 def job_table(jobs: Sequence[Job], at: str) -> "Table":

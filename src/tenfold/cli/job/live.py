@@ -1,11 +1,22 @@
 """`tenfold job` against the running control plane: submit, list, follow, cancel."""
 
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, cast
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from tenfold.cli.errors import Exit
+from tenfold.cli.job.batch_output import (
+    LINES_BYTES,
+    TAIL_BYTES,
+    OutputFiles,
+    Reading,
+    awaited_files,
+    follow_output,
+    output_files,
+    print_output_files,
+)
 from tenfold.cli.job.details import show_job
 from tenfold.cli.job.endings import EXIT_NO, exit_status, failed_line, print_other_logs
 from tenfold.cli.job.foreground import run_in_foreground
@@ -16,21 +27,23 @@ from tenfold.cli.job.live_render import (
     show_submitted,
     show_why,
 )
+from tenfold.cli.job.names import with_job
 from tenfold.cli.job.origin import origin_here
 from tenfold.cli.output import complain, print_file, print_json, print_log, print_note, show
 from tenfold.client.calls import JobKeys
 from tenfold.client.client import Client
 from tenfold.client.endpoint import find_endpoint
 from tenfold.client.problems import FaultyRequest
-from tenfold.files.jobs.submission import JobSource, body_of, faults_in
+from tenfold.files.jobs.submission import JobSource, body_of, faults_in, with_options
 from tenfold.model.api.jobs import PAGE_MAX, Job, Submitted
 from tenfold.model.errors import InputError, InvalidFile, NoAnswer, TenfoldError, Unreachable
+from tenfold.model.job.array_spec import read_array
+from tenfold.model.job.submission import ARRAY_MOST
+from tenfold.model.units import SECOND
+from tenfold.report.figures import count
+from tenfold.report.reasons.render import duration_text
 
 ATTEMPTS_IN_HISTORY = 20
-TAIL_BYTES = 64 << 10
-"""Bytes of a log that the control plane returns by default."""
-LINES_BYTES = 4 << 20
-"""Bytes of a log in which the last lines are looked for."""
 NAMED_MOST = 10
 """Members of an array that are named after `--wait`; `job list --array` has all of them."""
 RemedySearch = Literal["none", "cheapest", "every"]
@@ -43,6 +56,8 @@ class SubmitOptions(Struct, frozen=True, kw_only=True):
     follow: bool = False
     as_json: bool = False
     allow_pending: bool = False
+    style: Literal["text", "slurm", "id"] = "text"
+    """How the job is named: in words, as sbatch does, or alone."""
 
 
 class JobInput(NamedTuple):
@@ -50,6 +65,8 @@ class JobInput(NamedTuple):
 
     source: JobSource
     snapshot: bool = True
+    wording: Callable[[str], str] = str
+    """Names keys in notes as the submitter wrote them."""
 
     @property
     def file(self) -> str:
@@ -70,7 +87,7 @@ def submit(job: JobInput, options: SubmitOptions) -> None:
         raise InputError(
             "follow-array",
             "`--follow` shows one log, but an array has many",
-            "use `--wait`, or follow one member: `tenfold job logs 'ID[0]' --follow`",
+            "use `--wait`, or follow one task: `tenfold job logs 'ID[0]' --follow`",
         )
     with Client() as client:
         made = _submitted(client, job, values, allow_pending=options.allow_pending)
@@ -78,7 +95,7 @@ def submit(job: JobInput, options: SubmitOptions) -> None:
             print_json(made)
             return
         if not options.as_json:
-            show_submitted(made)
+            show_submitted(made, options.style)
         try:
             if options.follow:
                 print_log(client.logs(made.id, follow=True))
@@ -110,7 +127,7 @@ def _submitted(
     more: dict[str, object] = {"allow_pending": True} if allow_pending else {}
     members = values.get("array")
     if "origin" not in values:
-        count = members if isinstance(members, int) else 1
+        count = 1 if members is None else read_array(str(members), ARRAY_MOST).count
         more["origin"] = origin_here(count, snapshot=job.snapshot)
     try:
         return client.submit(**cast("JobKeys", values | more))
@@ -154,6 +171,9 @@ def dry_run(
             if not error.faults:
                 raise
             raise faults_in(job.source, error.faults) from None
+    if not as_json and not job.source.document.file:
+        notes = tuple(job.wording(with_options(note)) for note in found.notes)
+        found = replace(found, notes=notes)
     print_json(found) if as_json else show_dry_run(found)
     if found.outcome == "never":
         raise Exit(EXIT_NO)
@@ -181,11 +201,15 @@ def check_job(job: JobInput, *, as_json: bool) -> None:
 def show_one(job_id: str, *, attempts: int, eta: bool, as_json: bool, diff: bool = False) -> None:
     """Print one job with its latest attempts, or the recorded diff of its code."""
     with Client() as client:
-        job = _job_with_attempts(client, job_id, attempts, eta=eta)
-    if diff:
-        _print_diff(job)
-        return
-    print_json(job) if as_json else show_job(job)
+        job = with_job(
+            client, job_id, lambda name: _job_with_attempts(client, name, attempts, eta=eta)
+        )
+        if diff:
+            _print_diff(job)
+        elif as_json:
+            print_json(job)
+        else:
+            show_job(job, output_files(client, job))
 
 
 def _print_diff(job: Job) -> None:
@@ -240,34 +264,78 @@ def logs(
             field="--lines",
         )
     with Client() as client:
-        if follow:
-            try:
-                print_log(
-                    client.logs(
-                        job_id,
-                        follow=True,
-                        member=member or 0,
-                        attempt=attempt,
-                        tail=tail,
-                        lines=lines,
-                    ),
-                    raw=raw,
-                )
-            except KeyboardInterrupt:
-                _note_still_running(job_id)
-                raise
-        else:
-            text = client.logs(job_id, member=member or 0, attempt=attempt, tail=tail, lines=lines)
-            print_log([text], raw=raw)
-            if lines is not None and text.count("\n") < lines and len(text.encode()) >= LINES_BYTES:
-                print_note(f"showing the last {LINES_BYTES >> 20} MiB, which has fewer lines")
-            elif tail is None and lines is None and len(text.encode()) >= TAIL_BYTES:
-                print_note(f"showing the last {TAIL_BYTES >> 10} KiB; use --tail for up to 4 MiB")
+        whole = with_job(client, job_id, lambda name: client.job(name, attempts=1))
+        job_id = whole.id
+        if whole.array:
+            raise _is_array(whole)
+        how = Reading(member=member or 0, attempt=attempt, tail=tail, lines=lines, raw=raw)
+        files = _follow(client, whole, how) if follow else _print_log(client, whole, how)
         before = None if attempt is None else attempt + 1
         job = client.job(job_id, attempts=1, attempts_before=before)
-        if member is None:
+        if member is None and not files.output:
             print_other_logs(client, job, raw=raw)
         _note_missing(job, attempt)
+        if attempt is None and job.state == "failed" and job.reason.code == "timeout":
+            print_note(f"`{job.id}` was stopped at its time limit{_limit_of(job)}")
+
+
+def _follow(client: Client, job: Job, how: Reading) -> OutputFiles:
+    """Print the output of a job until it ends; return the files that have it, if any."""
+    try:
+        files = awaited_files(client, job, how)
+        if files.output:
+            follow_output(client, job.id, files, how)
+        else:
+            print_log(
+                client.logs(
+                    job.id,
+                    follow=True,
+                    member=how.member,
+                    attempt=how.attempt,
+                    tail=how.tail,
+                    lines=how.lines,
+                ),
+                raw=how.raw,
+            )
+    except KeyboardInterrupt:
+        _note_still_running(job.id)
+        raise
+    return files
+
+
+def _print_log(client: Client, job: Job, how: Reading) -> OutputFiles:
+    """Print the end of the output of a job; return the files that have it, if any."""
+    files = output_files(client, job, how)
+    if files.output:
+        print_output_files(files, how)
+        return files
+    tail, lines = how.tail, how.lines
+    text = client.logs(job.id, member=how.member, attempt=how.attempt, tail=tail, lines=lines)
+    print_log([text], raw=how.raw)
+    if lines is not None and text.count("\n") < lines and len(text.encode()) >= LINES_BYTES:
+        print_note(f"showing the last {LINES_BYTES >> 20} MiB, which has fewer lines")
+    elif tail is None and lines is None and len(text.encode()) >= TAIL_BYTES:
+        print_note(f"showing the last {TAIL_BYTES >> 10} KiB; use --tail for up to 4 MiB")
+    return files
+
+
+def _limit_of(job: Job) -> str:
+    asked_s = None if job.requested is UNSET else job.requested.time_limit_s
+    return "" if asked_s is None else f" of {duration_text(asked_s * SECOND)}"
+
+
+def _is_array(whole: Job) -> InputError:
+    """Return the error for the log of an array: each member has its own."""
+    assert whole.array, "the job is an array"
+    message = f"`{whole.id}` is an array of {count(whole.array.count, 'job')}"
+    failed = whole.array.failed
+    if not failed:
+        first = f"{whole.id}[0]"
+        return InputError("is-array", message, f"name one of its jobs, such as `{first}`")
+    more = whole.array.states.get("failed", 0) - len(failed)
+    rest = f" and {more:,} more" if more > 0 else ""
+    hint = f"failed: {', '.join(failed)}{rest}; print one: `tenfold job logs '{failed[0]}'`"
+    return InputError("is-array", message, hint)
 
 
 def _note_missing(job: Job, attempt: int | None) -> None:
@@ -282,12 +350,18 @@ def _note_missing(job: Job, attempt: int | None) -> None:
 
 def cancel(job_ids: tuple[str, ...], *, as_json: bool) -> None:
     """Cancel jobs; a job that cannot be cancelled does not stop the others."""
+    with Client() as client:
+        cancel_each(client, job_ids, as_json=as_json)
+
+
+def cancel_each(client: Client, job_ids: Sequence[str], *, as_json: bool) -> None:
+    """Cancel jobs by their ids, numbers or names."""
     cancelled: list[object] = []
     last_error: TenfoldError | None = None
-    with Client() as client:
+    if job_ids:
         for job_id in job_ids:
             try:
-                one = client.cancel(job_id)
+                one = with_job(client, job_id, client.cancel, active=True)
             except TenfoldError as error:
                 # The last error is printed by the caller, with its hint.
                 if last_error is not None and not as_json:
@@ -296,7 +370,7 @@ def cancel(job_ids: tuple[str, ...], *, as_json: bool) -> None:
                 continue
             cancelled.append(one)
             if not as_json:
-                which = f" ({one.count:,} members)" if one.count else ""
+                which = f" ({one.count:,} tasks)" if one.count else ""
                 show(f"`{one.id}` is {one.state}{which}")
     if as_json:
         print_json(cancelled)
@@ -307,31 +381,34 @@ def cancel(job_ids: tuple[str, ...], *, as_json: bool) -> None:
 def rerun(job_id: str, *, as_json: bool) -> None:
     """Submit a recorded job again, and print its name."""
     with Client() as client:
-        made = client.rerun(job_id)
+        made = with_job(client, job_id, client.rerun)
     print_json(made) if as_json else show_submitted(made)
 
 
 def release(job_id: str, *, as_json: bool) -> None:
     """Release a held job."""
     with Client() as client:
-        one = client.release(job_id)
+        one = with_job(client, job_id, client.release)
     if as_json:
         print_json(one)
         return
-    which = f" ({one.count:,} members)" if one.count else ""
+    which = f" ({one.count:,} tasks)" if one.count else ""
     show(f"`{one.id}` is {one.state}{which}")
 
 
 def why(job_id: str, seek: RemedySearch, *, as_json: bool) -> None:
     """Print why a job is pending, and what would let it start; otherwise its history."""
     with Client() as client:
-        answer = client.why(job_id, seek=seek, eta=seek != "none")
+        answer = with_job(
+            client, job_id, lambda name: client.why(name, seek=seek, eta=seek != "none")
+        )
+        job_id = answer.id
         is_pending = answer.why is not None or answer.state == "pending"
         job = None
         if not as_json and not is_pending:
             job = _job_with_attempts(client, job_id, ATTEMPTS_IN_HISTORY)
+            show_job(job, output_files(client, job))
     if job is not None:
-        show_job(job)
         if answer.history:
             show_history(answer.history)
     else:

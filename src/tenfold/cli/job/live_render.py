@@ -1,13 +1,13 @@
 """Jobs, nodes and tokens of a control plane as tables and sentences for people."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET
 
 from tenfold.cli.job.columns import minute_of, node_list, rounded_up, second_of
-from tenfold.cli.output import show, table
+from tenfold.cli.output import print_note, show, table
 from tenfold.cli.replay.event_names import event_name
 from tenfold.model.api.jobs import DryRun, Eta, HistoryEvent, Reason, Submitted, Why
 from tenfold.model.api.nodes import Node
@@ -18,8 +18,13 @@ VIRTUAL = "virtual"
 """Prefix of the pools of virtual nodes."""
 
 
-def show_submitted(made: Submitted) -> None:
-    """Print the name of a submitted job."""
+def show_submitted(made: Submitted, style: Literal["text", "slurm", "id"] = "text") -> None:
+    """Print the name of a submitted job, and notes before it where a script reads the name."""
+    if style != "text":
+        for note in made.notes:
+            print_note(note)
+        show(made.id if style == "id" else f"Submitted batch job {made.id}")
+        return
     what = f" ({made.count:,} jobs, `{made.ids[0]}` to `{made.ids[-1]}`)" if made.count else ""
     show(f"submitted `{made.id}` for team `{made.team}`{what}")
     for note in made.notes:
@@ -29,14 +34,14 @@ def show_submitted(made: Submitted) -> None:
 def show_dry_run(found: DryRun) -> None:
     """Print what would happen to a job submitted now."""
     what = (
-        f"the first of {found.count:,} members of `{found.name}`"
+        f"the first of {found.count:,} tasks of `{found.name}`"
         if found.count
         else f"`{found.name}`"
     )
     if found.outcome == "starts":
         show(f"{what} of team `{found.team}` would start now on {node_list(found.nodes)}")
     else:
-        verb = "could never start" if found.outcome == "never" else "would stay pending"
+        verb = "could never start" if found.outcome == "never" else "would be pending"
         show(f"{what} of team `{found.team}` {verb}")
         _show_waiting(found.why, found.reason, found.eta)
     hold = found.could_hold
@@ -83,8 +88,9 @@ def show_history(history: Sequence[HistoryEvent]) -> None:
 
 def show_reason(state: str, reason: Reason) -> None:
     """Print a reason, unless it only repeats the state or its own code."""
-    if reason.sentence not in (state, reason.code):
-        show(f"reason: {reason.sentence} [{reason.code}]")
+    if reason.sentence not in (state, reason.code) and reason.code != "running":
+        code = "" if reason.code == state else f" [{reason.code}]"
+        show(f"reason: {reason.sentence}{code}")
 
 
 def _show_waiting(why: dict[str, Any] | None, reason: Reason, eta: Eta | None) -> None:
@@ -101,6 +107,15 @@ def _show_waiting(why: dict[str, Any] | None, reason: Reason, eta: Eta | None) -
             show(f"expected start: {eta_text(eta)}", f"forecast: {eta.basis}")
 
 
+BY_HAND = "by-hand"
+"""The code of a cordon by an operator, whose sentence is the operator's own cause."""
+
+
+def cause_of(node: Node) -> str:
+    """Return why a node is cordoned or down: as the operator wrote it, or as a code."""
+    return node.sentence if node.cause == BY_HAND and node.sentence else node.cause
+
+
 def show_nodes(nodes: Sequence[Node]) -> None:
     """Print nodes as a table, with virtual nodes marked."""
     rows = [
@@ -112,7 +127,7 @@ def show_nodes(nodes: Sequence[Node]) -> None:
             "" if node.gpus_free is UNSET or not node.gpus else str(node.gpus - node.gpus_free),
             "" if node.gpus_free is UNSET or not node.gpus else str(node.gpus_free),
             node.state,
-            node.cause,
+            cause_of(node),
             "yes" if node.pool.startswith(VIRTUAL) else "",
         ]
         for node in nodes
@@ -143,10 +158,10 @@ def show_tokens(tokens: Sequence[Token]) -> None:
     show(table("", columns, rows))
 
 
-def eta_text(eta: Eta) -> str:
-    """Return a forecast for people: to five minutes, in UTC."""
-    half = minute_of(rounded_up(eta.p50_at))
+def eta_text(eta: Eta, now: str | None = None) -> str:
+    """Return a forecast for people: rounded, in UTC."""
+    half = minute_of(rounded_up(eta.p50_at, now))
     if eta.p90_at is None:
         return f"about {half} (P50), P90 unknown"
-    most = minute_of(rounded_up(eta.p90_at))
-    return f"by {most}" if half == most else f"about {half} (P50), by {most} (P90)"
+    most = minute_of(rounded_up(eta.p90_at, now))
+    return f"likely by {most} (P90)" if half == most else f"about {half} (P50), by {most} (P90)"

@@ -8,12 +8,14 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 from cyclopts import Parameter
 
-from tenfold.cli.job.scripts import array_size
+from tenfold.files.sbatch.values import read_dependency
 from tenfold.model.errors import InputError
+from tenfold.model.job.array_spec import read_array
+from tenfold.model.job.submission import ARRAY_MOST
 
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)(K|M|G|T)(?:i?B)?\Z", re.IGNORECASE)
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?\Z")
@@ -32,7 +34,7 @@ class JobOptions:
     ] = None
     nodes: Annotated[int | None, Parameter(name=("--nodes", "-N"), help="Number of nodes")] = None
     gpus: Annotated[
-        float | None, Parameter(name=("--gpus", "-G"), help="GPUs of the whole job")
+        float | None, Parameter(name=("--gpus", "-G"), help="Total GPUs for the job")
     ] = None
     gpus_per_node: Annotated[float | None, Parameter(help="GPUs on each node")] = None
     accelerator: Annotated[
@@ -45,7 +47,9 @@ class JobOptions:
     memory_gib_per_node: Annotated[float | None, Parameter(help="Memory on each node, in GiB")] = (
         None
     )
-    mem: Annotated[str | None, Parameter(help="The same with a unit, such as 64G or 512M")] = None
+    mem: Annotated[
+        str | None, Parameter(help="Memory on each node with a unit, such as 64G or 512M")
+    ] = None
     time_limit: Annotated[
         str | None,
         Parameter(
@@ -53,12 +57,18 @@ class JobOptions:
             help="Longest run time: 90m, 12h, 2d or Slurm's 1-12:00:00; a number is minutes",
         ),
     ] = None
-    priority: Annotated[int | None, Parameter(help="Higher starts first in your team")] = None
+    priority: Annotated[
+        int | None,
+        Parameter(
+            help="Higher starts first: within your team (`governed`) or across all jobs "
+            "(`slurm`); ignored by other policies"
+        ),
+    ] = None
     preemptible: Annotated[
         bool | None,
         Parameter(
             negative="--no-preemptible",
-            help="Whether the job may be stopped for another job (default: only with a checkpoint,"
+            help="Whether the job may be preempted (default: only with a checkpoint,"
             " or to return borrowed quota)",
         ),
     ] = None
@@ -81,7 +91,10 @@ class JobOptions:
     after: Annotated[
         tuple[str, ...],
         Parameter(
-            name=("--after", "-d"), help="Job that must succeed first (repeatable)", negative=""
+            name=("--after", "--dependency", "-d"),
+            help="Job that must succeed first (repeatable); also Slurm's `afterany:JOB` "
+            "(succeeded or not) and `singleton`",
+            negative="",
         ),
     ] = ()
     needs: Annotated[
@@ -91,7 +104,7 @@ class JobOptions:
         bool,
         Parameter(
             negative="--no-snapshot",
-            help="Record the git revision and the uncommitted changes of your folder"
+            help="Record the git revision and the uncommitted changes of your directory"
             " (default: yes)",
         ),
     ] = True
@@ -111,7 +124,8 @@ def keys_of(options: JobOptions) -> dict[str, object]:
     lists = ("accelerator", "after", "needs")
     keys: dict[str, object] = {key: list(found) for key in lists if (found := _get(options, key))}
     if options.after:
-        keys["after"] = [name for one in options.after for name in _dependency(one)]
+        keys.pop("after")
+        keys |= _dependencies(options.after)
     single = ("name", "team", "nodes", "gpus", "gpus_per_node", "cpus_per_node")
     single += ("memory_gib_per_node", "time_limit", "priority", "preemptible", "image")
     keys |= {key: value for key in single if (value := getattr(options, key)) is not None}
@@ -128,33 +142,40 @@ def keys_of(options: JobOptions) -> dict[str, object]:
     return keys
 
 
-def array_of(text: str) -> int:
-    """Return the size of an array as it is given on the command line."""
-    if text.isdecimal() and text.isascii():
-        return int(text)
-    size = array_size(text)
-    hint = "write the number of members; their indexes begin at 0"
-    raise InputError(
-        "wrong-value",
-        f"`--array` must be the number of members, got `{text}`",
-        hint if size is None else f"use `--array {size}`",
-        field="--array",
-    )
-
-
-def _dependency(text: str) -> list[str]:
-    """Return the jobs that `--after` names, also in Slurm's form `afterok:1:2`."""
-    kind, colon, rest = text.partition(":")
-    if kind == "afterok" and rest:
-        return [name for one in rest.split(",") for name in one.removeprefix("afterok:").split(":")]
-    if colon and kind in ("after", "afterany", "afternotok", "aftercorr"):
+def array_of(text: str) -> int | str:
+    """Return the members of an array as they are given on the command line."""
+    try:
+        found = read_array(text, ARRAY_MOST)
+    except ValueError as error:
         raise InputError(
             "wrong-value",
-            f"`{kind}` is not supported: a job starts after others have succeeded",
-            f"use `--after {rest or 'JOB'}`",
-            field="--after",
-        )
-    return [text]
+            f"`--array` is `{text[:60]}`: {error}",
+            "write the number of tasks, or indexes such as 0-19, 1-9:2, 1,3,7 or 0-19%4",
+            field="--array",
+        ) from None
+    return found.count if text.strip().isdecimal() else text.strip()
+
+
+def _dependencies(texts: tuple[str, ...]) -> dict[str, object]:
+    """Return the keys for `--after`: names of jobs, or Slurm's form `afterok:1:2,afterany:3`."""
+    after, after_any, is_singleton = list[str](), list[str](), False
+    for text in texts:
+        if ":" not in text and text != "singleton":
+            after += [name for name in text.split(",") if name]
+            continue
+        found = read_dependency(text)
+        if isinstance(found, str):
+            raise InputError(
+                "wrong-value",
+                f"`--after {text}`: {found}",
+                "use a job, afterok:JOB, afterany:JOB or singleton",
+                field="--after",
+            )
+        after += cast("list[str]", found["after"])
+        after_any += cast("list[str]", found["after_any"])
+        is_singleton = is_singleton or found["singleton"] is True
+    keys: dict[str, object] = {"after": after, "after_any": after_any, "singleton": is_singleton}
+    return {key: value for key, value in keys.items() if value}
 
 
 def _get(options: JobOptions, key: str) -> tuple[str, ...]:

@@ -59,6 +59,11 @@ def origin_here(members: int = 1, *, snapshot: bool = True) -> dict[str, object]
     return found
 
 
+def code_in(folder: str) -> CodeState | None:
+    """Return the state of the code in a folder, without its diff; None if git knows none."""
+    return _code(folder, 0)
+
+
 def _folder() -> str:
     try:
         return _usable(str(Path.cwd()))

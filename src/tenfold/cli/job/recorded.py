@@ -3,14 +3,21 @@
 from pathlib import Path
 
 from tenfold.cli.errors import Exit
-from tenfold.cli.job.render import list_json, show_answer, show_dry_run, show_jobs
+from tenfold.cli.job.render import (
+    list_json,
+    show_answer,
+    show_dry_run,
+    show_jobs,
+    show_waiting,
+)
 from tenfold.cli.output import print_json, print_note
 from tenfold.cli.quantities import parse_duration
+from tenfold.cli.replay.render import show_story
 from tenfold.files.jobs.submission import job_of, read_job_file
-from tenfold.files.records.replay_bundle import read_bundle
 from tenfold.model.errors import InputError
 from tenfold.model.job.spec import run_only_keys
 from tenfold.model.units import SECOND, Millis
+from tenfold.study.replay.records import open_record
 from tenfold.study.why.recorded import SavedState, ask, dry_run, saved_at
 from tenfold.study.why.remedies import RemedySearch
 
@@ -21,6 +28,18 @@ def why_saved(state: Path, at: str | None, job: str, seek: RemedySearch, *, as_j
     """Print why a job is pending at a time in a recorded run, or its history."""
     answer = ask(_saved(state, at), job, seek)
     print_json(answer) if as_json else show_answer(answer)
+
+
+def show_saved(state: Path, at: str | None, job: str, *, as_json: bool) -> None:
+    """Print the history of a job up to a time in a recorded run."""
+    answer = ask(_saved(state, at), job, "none")
+    if as_json:
+        print_json(answer)
+        return
+    assert answer.story is not None, "a job that is known has a history"
+    show_story(answer.story)
+    if answer.why is not None:
+        show_waiting(answer.why)
 
 
 def list_saved(
@@ -54,4 +73,7 @@ def dry_run_saved(
 
 def _saved(state: Path, at: str | None) -> SavedState:
     at_ms = None if at is None else Millis(round(parse_duration(at, "--at") * SECOND))
-    return saved_at(read_bundle(state), at_ms)
+    bundle, notes = open_record(str(state))
+    for note in notes:
+        print_note(note)
+    return saved_at(bundle, at_ms)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from tenfold.cli.job.columns import clock_time
+from tenfold.cli.job.columns import clock_time, iso_time, minute_of, rounded_up
 from tenfold.cli.output import show, table
 from tenfold.cli.replay.render import show_story
 from tenfold.decide.place.explain.holders import Holders, QuotaUsage
@@ -23,10 +23,12 @@ from tenfold.report.reasons.render import (
     render,
 )
 from tenfold.study.eta.eta import Eta
-from tenfold.study.why.recorded import Answer, SavedState
+from tenfold.study.why.recorded import Answer, SavedState, reasons_in_queue
 from tenfold.study.why.remedies import Remedy
 from tenfold.study.why.why import Explainer, Why
 
+REASONS_MOST = 500
+"""A longer queue of an observed cluster is listed without reasons."""
 SHOWN = 4
 """Nodes, teams and jobs listed by name; the rest are counted."""
 
@@ -51,10 +53,14 @@ def list_json(saved: SavedState, *, team: str | None, state: str | None) -> list
     if saved.govern is not None and state != "running":
         explainer = Explainer(fleet, saved.govern, saved.at_ms)
     lines: list[JobLine] = []
-    for job in sorted(fleet.pending.values(), key=_arrival):
+    reasons = {} if state == "running" else reasons_in_queue(saved, REASONS_MOST)
+    for job in sorted((*fleet.pending.values(), *fleet.held.values()), key=_arrival):
         if state != "running" and team in (None, job.team):
-            reason = shown_code(explainer.reason(job).code) if explainer else ""
-            lines.append(_line(job, "pending", job.submitted_ms, saved.at_ms, reason))
+            code = explainer.reason(job).code if explainer and job.id in fleet.pending else ""
+            code = reasons[job.id].code if job.id in reasons else code
+            lines.append(
+                _line(job, "pending", job.submitted_ms, saved.at_ms, code and shown_code(code))
+            )
     for run in sorted(fleet.running.values(), key=lambda each: _arrival(each.job)):
         if state != "pending" and team in (None, run.job.team):
             lines.append(_line(run.job, "running", run.started_ms, saved.at_ms))
@@ -101,7 +107,7 @@ def show_dry_run(found: Why) -> None:
     if found.state == "starts":
         show(f"`{found.job_id}` would start now on {_on(found.slots)}")
         return
-    verb = "could never start" if found.state == "never" else "would stay pending"
+    verb = "could never start" if found.state == "never" else "would be pending"
     show(f"`{found.job_id}` {verb}")
     show_waiting(found)
 
@@ -121,7 +127,7 @@ def show_waiting(found: Why, *, is_live: bool = False) -> None:
         show(f"reservation: starts within {within} on {_on(found.reservation.slots)}")
     if found.not_before_ms is not None:
         show(f"earliest start: in {duration_text(found.not_before_ms - found.at_ms)}")
-    _show_forecast(found)
+    _show_forecast(found, is_live=is_live)
     _show_holders(found.holders)
     for place, standing in enumerate(found.standing):
         # The last entry for each resource is the total of all teams.
@@ -135,26 +141,44 @@ def show_waiting(found: Why, *, is_live: bool = False) -> None:
 
 
 def _show_rules(found: Why, *, is_live: bool) -> None:
-    """Print the rules that keep capacity from a job, except the one that is its reason."""
+    """Print the rules that hold a job back, except the one that is its reason."""
     for rule in found.rules:
-        until = ""
-        if is_live and rule.until_ms is not None:
-            until = f" (until {clock_time(rule.until_ms)})"
+        clock = clock_time(rule.until_ms) if is_live and rule.until_ms is not None else ""
+        until, by = (f" (until {clock})", f" (by {clock})") if clock else ("", "")
         if rule.reason.code == "starts-by-preempting":
             show(f"start: {render(rule.reason)}{until.replace('until', 'at')}")
+        elif rule.reason.code == "time-limits":
+            show(f"capacity: {render(rule.reason)}{by}")
         elif rule.reason.code != found.reason.code:
             show(f"rule: {render(rule.reason)}{until}")
         elif rule.until_ms is not None and (until or rule.reason.code not in TIMED):
-            latest = "" if rule.reason.code in TIMED else " at the latest, by time limits"
-            show(f"ends: in {duration_text(rule.until_ms - found.at_ms)}{latest}{until}")
+            within = duration_text(rule.until_ms - found.at_ms)
+            if rule.reason.code in TIMED:
+                show(f"reason ends: in {within}{by.replace('by', 'at')}")
+            else:
+                limits = "when running jobs reach their time limits"
+                show(f"reason ends: within {within}, {limits}{by}")
 
 
-def _show_forecast(found: Why) -> None:
+def _show_forecast(found: Why, *, is_live: bool) -> None:
     if found.eta is not None:
-        show(f"expected start: {_expected(found.eta, found.at_ms)}")
+        text = _expected(found.eta, found.at_ms)
+        if is_live:
+            text += _clock_of(found.eta, found.at_ms)
+        show(f"expected start: {text}")
         show(f"forecast: {found.eta.basis}")
     elif found.eta_unknown:
         show(f"expected start: unknown ({found.eta_unknown})")
+
+
+def _clock_of(eta: Eta, at_ms: Millis) -> str:
+    """Return the time of day of a forecast as `job list` has it."""
+    half = minute_of(rounded_up(iso_time(eta.p50_ms), iso_time(at_ms)))
+    if eta.p90_ms is not None:
+        most = minute_of(rounded_up(iso_time(eta.p90_ms), iso_time(at_ms)))
+        if half == most:
+            return f", about {most}"
+    return f"; P50 is {half}"
 
 
 def _expected(eta: Eta, at_ms: Millis) -> str:
@@ -163,7 +187,11 @@ def _expected(eta: Eta, at_ms: Millis) -> str:
     if eta.p90_ms is None:
         return f"in about {half} (P50), P90 unknown"
     most = at_most(eta.p90_ms - at_ms)
-    return f"within {most} (P90)" if half == most else f"in about {half} (P50), within {most} (P90)"
+    return (
+        f"likely within {most} (P90)"
+        if half == most
+        else f"in about {half} (P50), within {most} (P90)"
+    )
 
 
 def _show_holders(holders: Holders) -> None:

@@ -18,6 +18,7 @@ from types import FrameType
 import msgspec
 
 from tenfold.cli.errors import Exit
+from tenfold.cli.job.names import with_job
 from tenfold.cli.output import complain, print_bytes
 from tenfold.client.client import Client
 from tenfold.model.api.shells import INPUT_BYTES_MAX, OpenedShell, ShellEnd, Terminal
@@ -35,13 +36,17 @@ def run_shell(job_id: str, command: tuple[str, ...], *, member: int) -> None:
     """Run a shell in a job until it ends; exit with its exit status."""
     is_terminal = sys.stdin.isatty()
     with Client() as client:
-        shell = client.open_shell(
-            job_id, command=command, member=member, terminal=_terminal() if is_terminal else None
+        terminal = _terminal() if is_terminal else None
+        shell = with_job(
+            client,
+            job_id,
+            lambda name: client.open_shell(name, command=command, member=member, terminal=terminal),
+            active=True,
         )
         with _raw(is_terminal), _Typing(shell, is_terminal):
             end = _printed(client, shell, raw=is_terminal)
     if end.exit_code is None and end.signal is None:
-        complain(end.reason or f"the shell was closed: `{job_id}` ended")
+        complain(end.reason or f"the shell was closed: `{shell.job}` ended")
     if end.signal is not None:
         raise Exit(SIGNALLED + end.signal)
     if end.exit_code != 0:

@@ -6,13 +6,23 @@ import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
 from tenfold.cli.job.live import JobInput
 from tenfold.cli.job.options import JobOptions, keys_of
-from tenfold.cli.job.scripts import note_directives, note_standard_input
+from tenfold.cli.job.scripts import note_standard_input
+from tenfold.cli.output import print_note
+from tenfold.cli.slurm.batch import script_among, shebang_script, translated
 from tenfold.client.endpoint import find_endpoint
-from tenfold.files.core.document import SUFFIXES, Document, decode, parse_document
+from tenfold.files.core.document import (
+    SUFFIXES,
+    Document,
+    decode,
+    parse_document,
+    read_document,
+)
 from tenfold.files.jobs.submission import job_source
+from tenfold.files.jobs.task import is_task, read_task
 from tenfold.model.errors import InputError, TenfoldError
 
 STDIN = "/dev/stdin"
@@ -28,10 +38,12 @@ def job_input(
     more: Mapping[str, object],
     *,
     is_command: bool = False,
+    ignores: bool = False,
 ) -> JobInput:
     """Return the job that the words of `job submit` describe; `more` are further keys.
 
-    `is_command` says that the words came after `--`.
+    `is_command` says that the words came after `--`; `ignores`, that `#SBATCH` options which are
+    not supported are left out.
     """
     if not words:
         raise InputError(
@@ -40,37 +52,71 @@ def job_input(
             "pass a job file, `-` for standard input, or a command after `--`",
         )
     if words == (STDIN,):
-        return JobInput(
-            job_source(_standard_input(), {**keys_of(options), **more}), options.snapshot
-        )
+        return _file_input(_standard_input(), options, more)
     named = len(words) == 1 and Path(words[0]).suffix.lower() in SUFFIXES
     if named or (len(words) == 1 and not is_command and is_job_file(words[0], options)):
-        return JobInput(job_source(Path(words[0]), {**keys_of(options), **more}), options.snapshot)
+        return _file_input(read_document(Path(words[0])), options, more)
     note_standard_input(words, always=False)
-    return command_input(words, options, more)
+    return command_input(words, options, more, ignores=ignores)
+
+
+def _file_input(document: Document, options: JobOptions, more: Mapping[str, object]) -> JobInput:
+    """Return the job of a job file, or of a task file in the layout of SkyPilot."""
+    keys = {**keys_of(options), **more}
+    if is_task(document.values):
+        env = keys.get("env")
+        task = read_task(document, cast("dict[str, object]", env) if isinstance(env, dict) else {})
+        for note in task.notes:
+            print_note(note)
+        document = task.document
+        document.values = with_own_programs(document.values)
+    return JobInput(job_source(document, keys), options.snapshot)
 
 
 def command_input(
-    words: tuple[str, ...], options: JobOptions, more: Mapping[str, object] | None = None
+    words: tuple[str, ...],
+    options: JobOptions,
+    more: Mapping[str, object] | None = None,
+    *,
+    ignores: bool = False,
 ) -> JobInput:
-    """Return a job that runs a command."""
+    """Return a job that runs a command; the `#SBATCH` lines of a script become its keys."""
     if not words:
         raise InputError(
             "no-job",
             "no command given",
             "write it after `--`: `tenfold job run --gpus 8 -- python train.py`",
         )
+    if len(words) == 1 and Path(words[0]).suffix.lower() in SUFFIXES:
+        raise InputError(
+            "no-job",
+            f"`{words[0]}` is a job file, not a command",
+            f"use `tenfold job submit {shlex.quote(words[0])} --follow`",
+            file=words[0],
+        )
     keys = {**keys_of(options), **(more or {})}
-    note_directives(words, keys)
-    if _is_on_this_machine():
-        # Those that the user passes win; without this, `python` would be another one than here.
-        own = {name: os.environ[name] for name in SHELL_VARIABLES if name in os.environ}
-        if options.image is None:
-            given = keys.get("env")
-            keys["env"] = {**own, **(given if isinstance(given, dict) else {})}
+    found = script_among(words)
+    if found is None and len(words) == 1 and shutil.which(words[0]) is None:
+        script = shebang_script(words[0])
+        found = None if script is None else (script, 0)
+    if found is not None:
+        script, place = found
+        arguments = words[place + 1 :]
+        job = translated(script, (), arguments, ignores=ignores, own_keys=keys)
+        return JobInput(job_source(None, with_own_programs(job.keys)), options.snapshot)
     keys["command"] = list(words)
     keys.setdefault("name", _name_of(words))
-    return JobInput(job_source(None, keys), options.snapshot)
+    return JobInput(job_source(None, with_own_programs(keys)), options.snapshot)
+
+
+def with_own_programs(keys: Mapping[str, object]) -> dict[str, object]:
+    """Return a job that finds the programs that its submitter does, if it runs on this machine."""
+    if "image" in keys or not _is_on_this_machine():
+        return dict(keys)
+    # Those that the user passes win; without this, `python` would be another one than here.
+    own = {name: os.environ[name] for name in SHELL_VARIABLES if name in os.environ}
+    given = keys.get("env")
+    return {**keys, "env": {**own, **(given if isinstance(given, dict) else {})}}
 
 
 def is_job_file(word: str, options: JobOptions) -> bool:
@@ -79,6 +125,8 @@ def is_job_file(word: str, options: JobOptions) -> bool:
     if path.suffix.lower() in SUFFIXES:
         return True
     if options.image is not None or shutil.which(word) is not None:
+        return False
+    if path.is_file() and shebang_script(word) is not None:
         return False
     if path.is_file():
         interpreter = "python" if path.suffix == ".py" else "bash"
@@ -120,6 +168,6 @@ def _standard_input() -> Document:
         raise InputError(
             "not-a-job-file",
             "standard input is a script, not a job file",
-            "save it, and run it with `tenfold job submit -- bash SCRIPT`",
+            "submit it with `tenfold sbatch`, which reads standard input too",
         )
     return parse_document(text, "standard input")

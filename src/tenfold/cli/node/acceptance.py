@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from time import monotonic, sleep
 
+from tenfold.cli.job.live_render import BY_HAND
 from tenfold.cli.output import show, table
 from tenfold.client.client import Client
 from tenfold.model.api.nodes import Node, NodeFigure
@@ -40,6 +41,10 @@ def wait_for_tests(client: Client, names: Sequence[str], before: Mapping[str, st
         sleep(POLL_S)
 
 
+VERDICTS = {"first": "baseline", "alike": "ok"}
+"""What the verdicts on figures are called on screen, where their codes do not say it."""
+
+
 def show_test(node: Node) -> None:
     """Print the test result of a node, one row per figure."""
     test = node.test
@@ -51,7 +56,7 @@ def show_test(node: Node) -> None:
     show(f"`{node.id}`: {outcome}{by}; {test.sentence} [{test.code}]")
     rows = [_row(one) for one in test.figures]
     if rows:
-        columns = ["figure", ">measured", ">median", ">deviation", ">allowed", "unit", "judged"]
+        columns = ["figure", ">measured", ">median", ">deviation", ">allowed", "unit", "verdict"]
         show("", table("", columns, rows), "")
     for note in (*test.notes, *test.unmeasured):
         show(f"note: {note}")
@@ -60,7 +65,7 @@ def show_test(node: Node) -> None:
 def show_refused(nodes: Sequence[Node]) -> None:
     """Print why nodes are out of service."""
     for node in nodes:
-        if node.state != "up" and node.sentence:
+        if node.state != "up" and node.sentence and node.cause != BY_HAND:
             show(f"`{node.id}` is {node.state}: {node.sentence}")
 
 
@@ -72,5 +77,5 @@ def _row(one: NodeFigure) -> list[str]:
         "" if one.deviation is None else f"{one.deviation:+.0%}",
         "" if one.allowed is None else f"-{one.allowed:.0%}",
         one.unit,
-        one.judged,
+        VERDICTS.get(one.judged, one.judged),
     ]

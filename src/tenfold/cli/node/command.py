@@ -1,23 +1,25 @@
-"""`tenfold node`: list, cordon, fail, test and accept nodes of the running control plane."""
+"""`tenfold node`: list, join, leave, cordon, fail, test and accept nodes of a control plane."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import App, Parameter, validators
 
 from tenfold.cli.arguments import Json
 from tenfold.cli.errors import Exit
 from tenfold.cli.job.live_render import show_nodes
 from tenfold.cli.node.acceptance import show_refused, show_test, tested_at, wait_for_tests
-from tenfold.cli.output import print_json, show
+from tenfold.cli.output import print_json, print_note, show
 from tenfold.client.client import Client
-from tenfold.model.api.nodes import NodeVerb
+from tenfold.model.api.nodes import JoiningNode, NodeVerb
 from tenfold.model.errors import InputError
 from tenfold.model.fleet import hostlist
+from tenfold.report.figures import count
 
 app = App(
     name="node",
-    help="List, cordon, fail and test nodes.",
+    help="List, join, leave, cordon, fail and test nodes.",
     help_format="plaintext",
     default_parameter=Parameter(show_default=False),
 )
@@ -38,11 +40,85 @@ def list_command(*, as_json: Json = False) -> None:
     show_refused(nodes)
 
 
+@app.command(name="join")
+def join_command(
+    *,
+    fleet: Annotated[
+        Path,
+        Parameter(help="Fleet file; nodes that are not in the fleet yet join as virtual nodes"),
+    ],
+    as_json: Json = False,
+) -> None:
+    """Add the new nodes of a fleet file to the running control plane.
+
+    Running jobs are not affected, and pending jobs may start on the new nodes at once. Nodes that
+    are already in the fleet do not change. Pass this file to `tenfold up` next time.
+    """
+    # Reading a fleet takes most of a second of imports.
+    import msgspec  # noqa: PLC0415
+
+    from tenfold.cli.up.inputs import control_plane_inputs  # noqa: PLC0415
+
+    inputs = control_plane_inputs(fleet, "tenfold", None, [])
+    nodes = [msgspec.convert(msgspec.to_builtins(one), JoiningNode) for one in inputs.nodes]
+    with Client() as client:
+        found = client.join_nodes(nodes)
+    if as_json:
+        print_json(found)
+        return
+    if found.differing:
+        names = hostlist.fold(found.differing)
+        print_note(
+            f"{names} stay as they joined; the file describes them differently, as when racks and "
+            "switches are assigned anew"
+        )
+    if not found.joined:
+        show(f"no new nodes: {count(len(found.known), 'node')} of `{fleet}` are in the fleet")
+        return
+    known = f"; {len(found.known):,} were in the fleet already" if found.known else ""
+    show(f"{count(len(found.joined), 'node')} joined: {hostlist.fold(found.joined)}{known}")
+
+
+@app.command(name="leave")
+def leave_command(
+    *nodes: Names,
+    grace: Annotated[
+        float | None,
+        Parameter(
+            help="Seconds after which jobs that still run there are stopped and requeued "
+            "(default: they may finish)",
+            validator=validators.Number(gte=0, lte=31_536_000),
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Take nodes out of the running control plane.
+
+    No job starts on them any more, and each leaves once its last job has ended. If any node cannot
+    leave, none do. Remove them from the fleet file as well; `tenfold node uncordon` keeps a node
+    that has not left yet, and `tenfold node join` brings one back.
+    """
+    names = _names(nodes)
+    with Client() as client:
+        found = client.leave_nodes(names, grace_s=grace)
+    if as_json:
+        print_json(found)
+        return
+    if found.left:
+        show(f"{count(len(found.left), 'node')} left: {hostlist.fold(found.left)}")
+    if found.leaving:
+        until = "" if grace is None else f", or in {grace:g} s"
+        show(
+            f"{count(len(found.leaving), 'node')} leaving once their jobs have ended{until}: "
+            f"{hostlist.fold(found.leaving)}"
+        )
+
+
 @app.command(name="cordon")
 def cordon_command(*nodes: Names, cause: Cause = "", as_json: Json = False) -> None:
     """Stop scheduling jobs on nodes; running jobs continue.
 
-    If one node cannot be changed, none are.
+    If any node cannot be changed, none are changed.
     """
     _mark(nodes, "cordon", as_json, cause)
 
@@ -51,7 +127,7 @@ def cordon_command(*nodes: Names, cause: Cause = "", as_json: Json = False) -> N
 def uncordon_command(*nodes: Names, as_json: Json = False) -> None:
     """Return cordoned or failed nodes to service.
 
-    If one node cannot be changed, none are.
+    If any node cannot be changed, none are changed.
     """
     _mark(nodes, "uncordon", as_json)
 
@@ -60,7 +136,7 @@ def uncordon_command(*nodes: Names, as_json: Json = False) -> None:
 def fail_command(*nodes: Names, cause: Cause = "", as_json: Json = False) -> None:
     """Mark nodes as failed; their jobs are stopped and requeued.
 
-    If one node cannot be changed, none are.
+    If any node cannot be changed, none are changed.
     """
     _mark(nodes, "fail", as_json, cause)
 
@@ -89,7 +165,7 @@ def measure_command(*nodes: Names, as_json: Json = False) -> None:
 def accept_command(*nodes: Names, as_json: Json = False) -> None:
     """Accept nodes despite a failed acceptance test.
 
-    Your name is recorded. If one node cannot be changed, none are.
+    Your name is recorded. If any node cannot be changed, none are changed.
     """
     _mark(nodes, "accept", as_json)
 

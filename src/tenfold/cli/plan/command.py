@@ -73,7 +73,9 @@ def train(
         str | None, Parameter(help=f"Write launch files for the best plan: {', '.join(FORMATS)}")
     ] = None,
     image: Annotated[str, Parameter(help="Container image for --export")] = "",
-    out: Annotated[Path, Parameter(help="Folder for --export (default: current folder)")] = Path(),
+    out: Annotated[
+        Path, Parameter(help="Directory for --export (default: current directory)")
+    ] = Path(),
     sensitivity: Sensitivity = False,
     concurrent_runs: Annotated[
         int,
@@ -117,7 +119,7 @@ def train(
 
 def _write_page(path: Path, page: str, force: bool) -> None:
     write_new_file(path, page, force=force)
-    print_note(f"wrote the report to {path}")
+    print_note(f"report written to {path}")
 
 
 @app.command

@@ -10,7 +10,6 @@ from msgspec import Struct, structs
 from tenfold.cli.arguments import Json
 from tenfold.cli.output import print_json, show, table
 from tenfold.files.core.document import read_text
-from tenfold.files.core.read_errors import lower_first
 from tenfold.model.errors import InputError
 from tenfold.report.figures import quantity_bytes, rate_bytes, share
 from tenfold.report.reasons.render import duration_text
@@ -95,10 +94,10 @@ def diff_command(
 def _read(path: Path) -> tuple[_Plan, Requirements]:
     try:
         report = msgspec.json.decode(read_text(path), type=_Report)
-    except msgspec.DecodeError as error:
+    except msgspec.DecodeError:
         raise InputError(
             "not-a-plan",
-            f"`{path}` is not the output of `plan train --json`: {lower_first(error)}",
+            f"`{path}` is not the output of `plan train --json`",
             "write one with `tenfold plan train ... --json > plan.json`",
             file=str(path),
         ) from None

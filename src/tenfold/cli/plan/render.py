@@ -163,6 +163,7 @@ def show_serve(demand: ServiceDemand, answer: ServeAnswer, notes: Sequence[str] 
         f"{demand.output_tokens:,} out, TTFT {demand.ttft_s:g} s, TPOT {demand.tpot_s:g} s",
         "",
     )
+    share = f"p{100 * demand.attainment:g}"
     rows = [
         [
             plan.pool,
@@ -170,8 +171,9 @@ def show_serve(demand: ServiceDemand, answer: ServeAnswer, notes: Sequence[str] 
             f"{plan.replicas:,} x {_degrees(plan.tp, plan.pp, 1, 1)}",
             f"{plan.gpus:,}" if plan.enough_gpus else f"{plan.gpus:,} (pool too small)",
             f"{plan.qps_per_replica_max:.3g}",
-            f"{plan.ttft_s * 1000:,.0f} ms",
-            f"{plan.tpot_s * 1000:,.1f} ms",
+            f"{plan.utilisation:.0%}",
+            f"{plan.ttft_s_attained * 1000:,.0f} ms",
+            f"{plan.tpot_s_attained * 1000:,.1f} ms",
             f"{plan.memory_gib:.0f}",
             f"{plan.cold_start_s:,.0f} s",
             f"{plan.usd_per_million_tokens:,.2f}" if plan.usd_per_million_tokens else "-",
@@ -183,12 +185,13 @@ def show_serve(demand: ServiceDemand, answer: ServeAnswer, notes: Sequence[str] 
         "precision",
         "replicas",
         ">GPUs",
-        ">QPS/replica",
-        ">TTFT",
-        ">TPOT",
+        ">QPS each",
+        ">used",
+        f">TTFT {share}",
+        f">TPOT {share}",
         ">GiB/GPU",
-        ">cold start",
-        ">$/M tokens",
+        ">start",
+        ">$/M tok",
     ]
     show(table("", columns, rows), "")
     for reason in answer.why:

@@ -36,7 +36,7 @@ app.command(
     "tenfold.cli.policy.shadow:shadow_command",
     name="shadow",
     help=(
-        "Show how often the policy of `tenfold up --shadow` agrees with the live policy.\n\n"
+        "Show how often the shadow policy (`tenfold up --shadow`) agrees with the live policy.\n\n"
         "The shadow policy is evaluated at every live decision, but its actions are only "
         "recorded. The output shows where the two policies differ, not what would have "
         "happened; for that, use `tenfold replay --policy`."

@@ -122,7 +122,7 @@ def _figures(side: PolicyRun) -> dict[str, str]:
     whole = side.whole
     assert whole is not None, "a run that failed is not shown"
     return {
-        "fairness across teams (Jain)": f"{side.jain:.2f}",
+        "fairness of slowdown (Jain)": f"{side.jain:.2f}",
         "GPUs allocated": f"{side.gpu_utilization:.1%}",
         "makespan": hours(side.makespan_s),
         "mean wait": hours(whole.wait_s_mean),

@@ -9,7 +9,15 @@ from cyclopts import App, Parameter
 from tenfold.cli.arguments import Force, Json
 from tenfold.cli.errors import Exit
 from tenfold.cli.output import print_json, print_note, show
-from tenfold.cli.replay.render import diff_json, show_diff, show_story, show_verified, verified_json
+from tenfold.cli.replay.render import (
+    calibration_json,
+    diff_json,
+    show_calibration,
+    show_diff,
+    show_story,
+    show_verified,
+    verified_json,
+)
 from tenfold.client.endpoint import find_state_dir
 from tenfold.clock.wall import now_ms
 from tenfold.compose.inputs import policy_of
@@ -18,6 +26,7 @@ from tenfold.files.records.replay_bundle import Bundle
 from tenfold.model.errors import InputError
 from tenfold.report.figures import count
 from tenfold.study.replay.bundle import explain_job, policy_names, verify
+from tenfold.study.replay.calibration import calibrate
 from tenfold.study.replay.diff import replay_diff
 from tenfold.study.replay.records import keep_record, open_record, write_record
 from tenfold.study.replay.rerun import rerun
@@ -64,7 +73,12 @@ def replay_command(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Replay a recorded run and explain its decisions."""
+    """Replay a recorded run and explain its decisions.
+
+    If the recording is of another scheduler, its policy is simulated and the output shows how far
+    simulated waits are from recorded ones. If the error is above 15%, comparisons are marked as
+    uncalibrated.
+    """
     _check_one_action(policy, explain, export, into)
     named = record or environ.get(JOURNAL) or str(find_state_dir())
     bundle, notes = open_record(named)
@@ -104,6 +118,12 @@ def _check_one_action(
 
 
 def _verify(bundle: Bundle, named: str, *, as_json: bool) -> None:
+    found = calibrate(bundle)
+    if found is not None:
+        print_json(calibration_json(found)) if as_json else show_calibration(named, found)
+        if not found.calibrated:
+            raise Exit(1)
+        return
     check = verify(bundle)
     print_json(verified_json(check)) if as_json else show_verified(named, check)
     if not check.same:
@@ -120,12 +140,15 @@ def _print_written(bundle: Bundle, where: str, *, as_json: bool) -> None:
 
 def _try_policy(bundle: Bundle, named: str, fleet: Path | None, *, as_json: bool) -> None:
     chosen, notes = policy_for_record(policy_of(named), bundle.header.policy, fleet)
+    found = calibrate(bundle)
     again = rerun(bundle, chosen)
     for note in (*notes, *again.notes):
         print_note(note)
     diff = replay_diff(again.recorded, again.again, again.gpus, again.slack_ms)
     before = ", then ".join(policy_names(bundle))
     if as_json:
-        print_json(diff_json(diff, before, chosen.name))
+        print_json(diff_json(diff, before, chosen.name, found))
     else:
+        if found is not None:
+            show(found.sentence, "")
         show_diff(diff, before, chosen.name)

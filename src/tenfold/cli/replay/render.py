@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from msgspec.structs import asdict
 from rich.table import Table
 
-from tenfold.cli.output import show, table
+from tenfold.cli.output import print_note, show, table
 from tenfold.cli.replay.event_names import event_name
 from tenfold.cli.sim.render import hours
 from tenfold.engine.explain import JobHistory
@@ -18,6 +18,7 @@ from tenfold.model.units import DAY, SECOND
 from tenfold.report.figures import count, share
 from tenfold.report.reasons.render import duration_text, render
 from tenfold.study.replay.bundle import ReplayCheck
+from tenfold.study.replay.calibration import WaitCalibration
 from tenfold.study.replay.diff import Figures, JobDiff, ReplayDiff, Shift
 
 DATES_MS = 30 * 365 * DAY
@@ -78,9 +79,41 @@ def _actions(actions: Sequence[Action]) -> str:
     return f"{said}; and {more:,} more" if more > 0 else said
 
 
-def diff_json(diff: ReplayDiff, before: str, after: str) -> dict[str, object]:
+def calibration_json(found: WaitCalibration) -> dict[str, object]:
+    """Return a calibration as JSON."""
+    return {"sentence": found.sentence, **asdict(found)}
+
+
+def show_calibration(record: str, found: WaitCalibration) -> None:
+    """Print how far the unchanged policy, simulated, is from what was recorded."""
+    rows = [
+        ["mean wait", hours(found.recorded_wait_s), hours(found.simulated_wait_s)],
+        [
+            "mean wait, weighted by GPUs",
+            hours(found.recorded_gpu_wait_s),
+            hours(found.simulated_gpu_wait_s),
+        ],
+    ]
+    show(
+        f"{record}: recorded from another scheduler, replayed under a simulation of its policy "
+        f"(`{found.policy}`):",
+        "",
+        table("", ["", ">recorded", ">simulated"], rows),
+        "",
+        found.sentence,
+    )
+    for note in found.notes:
+        print_note(note)
+
+
+def diff_json(
+    diff: ReplayDiff, before: str, after: str, found: WaitCalibration | None = None
+) -> dict[str, object]:
     """Return the differences and the names of both policies."""
-    return {"policy_recorded": before, "policy_again": after, **asdict(diff)}
+    names: dict[str, object] = {"policy_recorded": before, "policy_again": after}
+    if found is not None:
+        names["calibration"] = calibration_json(found)
+    return {**names, **asdict(diff)}
 
 
 def show_diff(diff: ReplayDiff, before: str, after: str) -> None:
@@ -92,7 +125,8 @@ def show_diff(diff: ReplayDiff, before: str, after: str) -> None:
         "",
         f"earlier starts: {_shift(diff.earlier)}",
         f"later starts: {_shift(diff.later)}",
-        f"unchanged: {count(diff.alike, 'job')}; on other nodes: {count(diff.other_nodes, 'job')}",
+        f"same start on other nodes: {count(diff.same_start_other_nodes, 'job')}",
+        f"unchanged: {count(diff.alike, 'job')}",
         f"preemptions: {diff.preemptions_added:,} added, {diff.preemptions_avoided:,} avoided",
     )
     if diff.only_recorded or diff.only_again:

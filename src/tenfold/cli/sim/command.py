@@ -39,6 +39,35 @@ app.command(
     """,
 )
 app.command(
+    "tenfold.cli.sim.autoscale:autoscale_command",
+    name="autoscale",
+    help="""Simulate the replicas of a service under an autoscaler, request by request.
+
+    The request trace has the columns t_s, input_tokens and output_tokens. The simulation file
+    has the keys slots, prefill_tokens_per_s, decode_tokens_per_s, cold_start_s or cold_start_file,
+    replicas_min, replicas_max, ttft_objective_s, attainment and more. Policy static is the
+    smallest fixed number of replicas that meets the objective, chosen in hindsight.
+    """,
+)
+app.command(
+    "tenfold.cli.sim.merge:merge_command",
+    name="merge",
+    help="""Simulate clusters separately and merged, and compare waits and usage by team.
+
+    Pass the job tables in the same order as the fleet files. Each cluster runs its own jobs; then
+    one fleet of all nodes runs all jobs. A multi-node job never spans sites.
+    """,
+)
+app.command(
+    "tenfold.cli.sim.burst:burst_command",
+    name="burst",
+    help="""Compare your own nodes, your own nodes with burst, and rented nodes only, on a trace.
+
+    A job is sent to rented nodes only if it would be late on your own nodes, would finish earlier
+    on rented ones (staging and start-up included), and fits the budget.
+    """,
+)
+app.command(
     "tenfold.cli.sim.compare:compare_command",
     name="compare",
     help="""Run the same jobs under several policies, fleets and seeds, and compare the results.
@@ -67,6 +96,16 @@ app.command(
     """,
 )
 app.command(
+    "tenfold.cli.sim.spot:spot_command",
+    name="spot",
+    help="""Simulate a job with a deadline on spot and on-demand capacity.
+
+    The availability trace is CSV or Parquet with the columns t_s (seconds) and value (nodes
+    available); it repeats after its end. Without --policy, all policies are compared. Exits with
+    status 1 if a deadline is missed.
+    """,
+)
+app.command(
     "tenfold.cli.sim.generate:generate_command",
     name="generate",
     help="""Generate a job table with the sizes, durations and arrival pattern of a workload.
@@ -86,9 +125,7 @@ PolicyNamed = Annotated[
         "slurm, a policy file or a slurm.conf (default: tenfold)"
     ),
 ]
-PlacementNamed = Annotated[
-    Placement | None, Parameter(help="Node selection: tenfold, best-fit or fgd (default: tenfold)")
-]
+PlacementNamed = Annotated[Placement | None, Parameter(help="Node selection (default: tenfold)")]
 Seed = Annotated[int, Parameter(help="Random seed for failures (default: 0)")]
 CheckpointEvery = Annotated[
     float, Parameter(help="Seconds between checkpoints (default: 3600)", validator=NOT_NEGATIVE)
@@ -103,7 +140,7 @@ StartDelay = Annotated[
 Failures = Annotated[
     str,
     Parameter(
-        help="Failure preset (rsc-1, rsc-2, llama-3, infinitehbd) or fault trace (default: none)"
+        help="Failure preset (`tenfold facts list --kind failure`) or fault trace (default: none)"
     ),
 ]
 Profiles = Annotated[

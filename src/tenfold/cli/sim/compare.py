@@ -43,13 +43,11 @@ Seeds = Annotated[
     int, Parameter(help="Number of random seeds (default: 1)", validator=AT_LEAST_ONE)
 ]
 Seed = Annotated[int, Parameter(help="First random seed (default: 0)")]
-PlacementNamed = Annotated[
-    Placement | None, Parameter(help="Node selection: tenfold, best-fit or fgd (default: tenfold)")
-]
+PlacementNamed = Annotated[Placement | None, Parameter(help="Node selection (default: tenfold)")]
 Failures = Annotated[
     str,
     Parameter(
-        help="Failure preset (rsc-1, rsc-2, llama-3, infinitehbd) or fault trace (default: none)"
+        help="Failure preset (`tenfold facts list --kind failure`) or fault trace (default: none)"
     ),
 ]
 Profiles = Annotated[

@@ -41,7 +41,7 @@ FIGURE_LABELS: dict[str, tuple[str, Formatter]] = {
     "failures": ("runs lost to failures", _number),
     "jain": ("fairness (Jain)", _number),
     "rho_mean": ("finish-time fairness", _number),
-    "late_share": ("jobs slower than with a fair share", _percent),
+    "late_share": ("jobs slower than under a fair share", _percent),
     "fragmentation": ("fragmentation", _percent),
 }
 COLUMNS = (
@@ -241,14 +241,17 @@ def _after(score: Score, fmt: Formatter) -> str:
 
 
 def _failures(cells: Sequence[CellResult]) -> list[str]:
-    """Return why runs failed, each reason once."""
-    runs: dict[str, list[CellResult]] = {}
+    """Return why runs failed, each reason once, followed by its hint."""
+    runs: dict[tuple[str, str], list[CellResult]] = {}
     for cell in cells:
         if cell.error is not None:
-            hint = f" ({cell.error.hint})" if cell.error.hint else ""
-            why = f"{cell.error.message}{hint} [{cell.error.code}]"
-            runs.setdefault(why, []).append(cell)
-    return [f"{_cell_name(found)}: {why}" for why, found in runs.items()]
+            why = f"{cell.error.message} [{cell.error.code}]"
+            runs.setdefault((why, cell.error.hint), []).append(cell)
+    lines: list[str] = []
+    for (why, hint), found in runs.items():
+        lines.append(f"{_cell_name(found)}: {why}")
+        lines += [f"hint: {hint}"] if hint else []
+    return lines
 
 
 def _cell_name(cells: Sequence[CellResult]) -> str:

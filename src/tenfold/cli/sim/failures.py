@@ -41,7 +41,8 @@ def failures_command(
     seeds: Annotated[
         int | None,
         Parameter(
-            help="Number of random seeds (default: until P99 is known to within 5%)",
+            help="Number of random seeds (default: enough for P99 to converge within 5% or 0.25 "
+            "nodes)",
             validator=AT_LEAST_ONE,
         ),
     ] = None,

@@ -66,16 +66,18 @@ def gain_text(gain: BorrowingGain) -> str:
     waits = f"{hours(gain.wait_s_mean_before)} {ARROW} {hours(gain.wait_s_mean)}"
     held = f"{gain.allocated_waiting_before:.1%} {ARROW} {gain.allocated_waiting:.1%}"
     said = (
-        f"Borrowing instead of partitions: GPUs allocated while jobs wait {held};"
+        f"Effect of borrowing: GPUs allocated while jobs wait {held};"
         f" mean wait {waits} over the {count(gain.jobs, 'job')} that finish in both modes,"
         f" {gain.delay_days_saved:,.0f} days less in total."
     )
     if gain.jobs_only_now:
-        fit = "does not fit" if gain.jobs_only_now == 1 else "do not fit"
-        total = "" if gain.jobs_only_now == 1 else " in total"
+        is_one = gain.jobs_only_now == 1
+        total = "" if is_one else " in total"
+        larger = "is larger than the partition of its team"
+        larger = larger if is_one else "are larger than the partitions of their teams"
         said += (
             f" {count(gain.jobs_only_now, 'job')} ({gain.gpu_hours_only_now:,.0f} GPU-hours{total})"
-            f" {fit} in any partition."
+            f" {larger}."
         )
     return said
 
@@ -156,8 +158,8 @@ def _failures(answer: GovernanceComparison) -> list[str]:
     found: list[str] = []
     for shared in answer.runs:
         if shared.error is not None:
-            hint = f" ({shared.error.hint})" if shared.error.hint else ""
-            found.append(f"`{shared.name}`: {shared.error.message}{hint} [{shared.error.code}]")
+            found.append(f"`{shared.name}`: {shared.error.message} [{shared.error.code}]")
+            found += [f"hint: {shared.error.hint}"] if shared.error.hint else []
     return found
 
 

@@ -15,7 +15,7 @@ JobsFile = Annotated[Path, Parameter(help="Job table (CSV or Parquet) or public 
 Failures = Annotated[
     str,
     Parameter(
-        help="Failure preset (rsc-1, rsc-2, llama-3, infinitehbd) or fault trace (default: none)"
+        help="Failure preset (`tenfold facts list --kind failure`) or fault trace (default: none)"
     ),
 ]
 Seed = Annotated[int, Parameter(help="Random seed for failures (default: 0)")]
@@ -24,8 +24,7 @@ ASSUMED_RESTART_S = 300.0
 RestartCost = Annotated[
     float | None,
     Parameter(
-        help="Seconds lost on each restart, after a preemption or a failure (default: 300,"
-        " an assumption)",
+        help="Seconds lost on each restart, after a preemption or failure (default: 300, assumed)",
         validator=NOT_NEGATIVE,
     ),
 ]

@@ -1,6 +1,7 @@
 """A simulated run as text tables and small charts."""
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Mapping
 
 from rich.table import Table
@@ -13,6 +14,7 @@ from tenfold.compose.simulation import SimResult
 from tenfold.report.charts.runs import span
 from tenfold.report.charts.terminal import levels, shares_line
 from tenfold.report.figures import count, share
+from tenfold.report.reasons.render import render
 from tenfold.sim.measure.meters import Summary
 from tenfold.study.sim.bill import Bill
 from tenfold.study.sim.detail import Detail
@@ -22,6 +24,8 @@ from tenfold.study.sim.recorded import recorded_figures
 
 WAITS_S = (0, 60, 600, 3_600, 6 * 3_600, 86_400, 7 * 86_400)
 LINE_CELLS = 80
+REASONS = 3
+"""Reasons for rejected jobs that are printed; the others are counted."""
 
 
 def show_run(
@@ -36,7 +40,7 @@ def show_run(
         shown = table("", ["", ">simulated", ">recorded"], cells)
     else:
         shown = table("", ["", ">"], rows)
-    show(run_headline(prepared, result), "", shown)
+    show(run_headline(prepared, result), *rejections(result), "", shown)
     if detail is not None and detail.timeline.at_s:
         _show_charts(detail, request.gpus)
     if result.teams:
@@ -55,27 +59,43 @@ def run_headline(prepared: PreparedRun, result: SimResult) -> str:
     )
 
 
+def rejections(result: SimResult) -> list[str]:
+    """Return why jobs were rejected, the most frequent reasons first."""
+    found = Counter(
+        "; ".join(render(reason) for reason in reasons) for reasons in result.meters.refused_reasons
+    )
+    lines = [f"rejected: {count(jobs, 'job')}: {why}" for why, jobs in found.most_common(REASONS)]
+    if len(found) > REASONS:
+        rest = sum(found.values()) - sum(jobs for _, jobs in found.most_common(REASONS))
+        lines.append(f"rejected: {count(rest, 'job')} for other reasons")
+    return lines
+
+
 def figures(
     summary: Summary, costs: Bill, detail: Detail | None, grid_use: Green | None = None
 ) -> list[tuple[str, str]]:
     """Return the rows of the report of a run."""
+
+    def of_finished(text: str) -> str:
+        return text if summary.finished else "-"
+
     rows = [
-        ("mean job completion time", hours(summary.avg_jct_s)),
-        ("median job completion time", hours(summary.p50_jct_s)),
-        ("P99 job completion time", hours(summary.p99_jct_s)),
-        ("mean wait", hours(summary.avg_wait_s)),
-        ("makespan", hours(summary.makespan_s)),
-        ("GPUs allocated", share(summary.gpu_utilization)),
+        ("mean job completion time", of_finished(hours(summary.avg_jct_s))),
+        ("median job completion time", of_finished(hours(summary.p50_jct_s))),
+        ("P99 job completion time", of_finished(hours(summary.p99_jct_s))),
+        ("mean wait", of_finished(hours(summary.avg_wait_s))),
+        ("makespan", of_finished(hours(summary.makespan_s))),
+        ("GPUs allocated", of_finished(share(summary.gpu_utilization))),
         ("GPU-hours allocated", f"{summary.gpu_hours:,.0f}"),
         ("GPU-hours lost", f"{summary.gpu_hours_lost:,.0f}"),
         ("preemptions", f"{summary.preemptions:,}"),
         ("runs lost to node failures", f"{summary.failures:,}"),
-        ("fairness across teams (Jain)", f"{summary.jain:.2f}"),
+        ("fairness of slowdown (Jain)", of_finished(f"{summary.jain:.2f}")),
     ]
     if detail is not None and detail.fairness is not None:
         fair = detail.fairness
         rows.append(("mean finish-time fairness", f"{fair.rho_mean:,.2f}"))
-        rows.append(("jobs slower than with a fair share", share(fair.late_share)))
+        rows.append(("jobs slower than under a fair share", share(fair.late_share)))
     if detail is not None and detail.fragmentation is not None:
         rows.append(("fragmentation of free GPUs", share(detail.fragmentation)))
     if costs.usd is not None:
@@ -136,8 +156,8 @@ def teams_rows(teams: Mapping[str, Summary]) -> tuple[list[str], list[list[str]]
         [
             team or "(none)",
             f"{part.finished:,}",
-            hours(part.avg_jct_s),
-            hours(part.avg_wait_s),
+            hours(part.avg_jct_s) if part.finished else "-",
+            hours(part.avg_wait_s) if part.finished else "-",
             f"{part.gpu_hours:,.0f}",
             f"{part.preemptions:,}",
         ]

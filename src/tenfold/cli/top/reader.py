@@ -19,6 +19,7 @@ from tenfold.client.client import Client
 from tenfold.model.api.fleet import FleetStatus
 from tenfold.model.api.jobs import Job
 from tenfold.model.errors import TenfoldError
+from tenfold.model.job.users import is_user
 from tenfold.report.visible import visible, visible_line
 
 LOG_LINES = 15
@@ -47,8 +48,9 @@ class TopFilter(Struct, frozen=True, kw_only=True):
 
     def matches(self, job: Job) -> bool:
         """Return whether a job is shown."""
-        user = "" if job.user is UNSET else job.user
-        wanted = ((self.team, job.team), (self.user, user), (self.state, job.state))
+        if self.user and not is_user(self.user, "" if job.user is UNSET else job.user):
+            return False
+        wanted = ((self.team, job.team), (self.state, job.state))
         return all(not one or one == other for one, other in wanted)
 
 

@@ -142,7 +142,10 @@ class TopApp(App[None]):
                     continue
                 for heading, old, new in zip(HEADINGS, before, row, strict=True):
                     if old != new:
-                        table.update_cell(name, heading, _cell(new, heading))
+                        # An age that grows by a digit would be cut off; widths cost time to find.
+                        is_longer = len(new) > len(old)
+                        cell = _cell(new, heading)
+                        table.update_cell(name, heading, cell, update_width=is_longer)
         self._rows, self._order = rows, order
 
     def _selected(self) -> str:

@@ -9,9 +9,17 @@ from cyclopts import App, Parameter
 
 from tenfold.cli.output import complain, print_line, print_note
 from tenfold.cli.up.options import (
+    DEFAULT_EXECUTOR,
+    DEFAULT_GATEWAYS,
+    DEFAULT_OBJECTS,
     DEFAULT_OPERATIONS,
+    DEFAULT_SHARING,
     DEFAULT_TEAM_USERS,
+    ExecutorOptions,
+    GatewayOptions,
+    ObjectStoreOptions,
     OperationOptions,
+    SharingOptions,
     TeamUserOptions,
 )
 from tenfold.cli.up.state_dir import (
@@ -25,11 +33,13 @@ from tenfold.cli.up.state_dir import (
 )
 from tenfold.client.endpoint import DEMO, STATE_DIR, find_state_dir, running_state_dir
 from tenfold.model.errors import InputError
+from tenfold.report.policies import policy_text
 from tenfold.report.reasons.render import render
 
 if TYPE_CHECKING:
     from tenfold.cli.up.demo import DemoPlayer
     from tenfold.cli.up.inputs import ControlPlaneInputs
+    from tenfold.files.sites import SiteEngine
     from tenfold.server.runtime.serve import Started
     from tenfold.server.runtime.settings import Settings
 
@@ -41,7 +51,11 @@ app = App(
 )
 
 LISTEN = "127.0.0.1:7410"
-
+MEMORY_LIMITS = {
+    "job": "enforced per job with cgroups",
+    "process": "no control groups here, so each process of a job is limited, not the job as a "
+    "whole; an allocation over the limit fails inside the process",
+}
 
 Listen = Annotated[
     str,
@@ -57,7 +71,11 @@ VirtualNodes = Annotated[
     int | None, Parameter(help="Use this many virtual 8-GPU nodes instead of this machine")
 ]
 PolicyOption = Annotated[
-    str | None, Parameter(help="Policy name or policy file (default: tenfold)")
+    str | None,
+    Parameter(
+        help="Policy name or policy file (default: tenfold); `governed` and `slurm` make "
+        "reservations for large jobs (backfill) and use priorities"
+    ),
 ]
 ShadowOption = Annotated[
     str | None, Parameter(help="Second policy, whose decisions are recorded but not applied")
@@ -97,31 +115,35 @@ def up_command(
     journal: Journal = "",
     operations: OperationOptions = DEFAULT_OPERATIONS,
     teams: TeamUserOptions = DEFAULT_TEAM_USERS,
+    sharing: SharingOptions = DEFAULT_SHARING,
+    executor: ExecutorOptions = DEFAULT_EXECUTOR,
+    gateways: GatewayOptions = DEFAULT_GATEWAYS,
+    objects: ObjectStoreOptions = DEFAULT_OBJECTS,
     tls_cert: Certificate = None,
     tls_key: Key = None,
     insecure: Insecure = False,
 ) -> None:
     """Start a control plane on this machine."""
     host, port = _address(listen)
+    executor.check(has_fleet=fleet is not None)
     folder = find_state_dir(state_dir).absolute()
     if demo:
         _check_demo(fleet, virtual_nodes, policy)
         # Demo nodes and jobs are kept out of the real state directory.
         folder = folder if state_dir is not None else folder / DEMO
-    with lock_state_dir(folder):
+    with lock_state_dir(folder, sharing.name):
         # The server takes most of a second to import, so errors in options come first.
-        from tenfold.cli.up.inputs import control_plane_inputs, shadow_of  # noqa: PLC0415
+        from tenfold.cli.up.inputs import shadow_of  # noqa: PLC0415
         from tenfold.server.runtime.settings import Settings  # noqa: PLC0415
 
         if demo:
             fleet, policy = _demo_fleet(folder), "governed"
-        inputs = control_plane_inputs(
-            fleet, policy or "tenfold", virtual_nodes, previous_nodes(folder)
-        )
+        inputs, sites = _inputs(executor, fleet, policy or "tenfold", virtual_nodes, folder)
         settings = Settings(
             state_dir=folder,
             nodes=inputs.nodes,
             policy=inputs.policy,
+            sites=sites,
             shadow=shadow_of(shadow, inputs.policy, fleet),
             host=host,
             port=port,
@@ -130,8 +152,37 @@ def up_command(
             insecure=insecure,
             journal=journal,
         )
-        settings = teams.applied(operations.applied(settings, is_virtual=inputs.is_virtual))
+        settings = teams.applied(operations.applied(settings, is_virtual=not inputs.is_here))
+        settings = gateways.applied(executor.applied(sharing.applied(settings)))
+        settings = objects.applied(settings)
         print_line(stopped_text(_serve(settings, inputs, folder, fleet if demo else None)))
+
+
+def _inputs(
+    executor: ExecutorOptions,
+    fleet: Path | None,
+    policy: str,
+    virtual_nodes: int | None,
+    folder: Path,
+) -> "tuple[ControlPlaneInputs, tuple[SiteEngine, ...]]":
+    """Return the nodes and the policy, and the engine of each site if there are several."""
+    from tenfold.cli.up.inputs import (  # noqa: PLC0415 - errors in options come first
+        ExternalInputs,
+        control_plane_inputs,
+        external_inputs,
+        site_inputs,
+    )
+
+    if executor.sites is not None and fleet is not None:
+        return site_inputs(executor.sites, fleet, policy, virtual_nodes)
+    if executor.executor == "local":
+        return control_plane_inputs(fleet, policy, virtual_nodes, previous_nodes(folder)), ()
+    described = ExternalInputs(
+        fleet=fleet,
+        partition=executor.slurm_partition,
+        ray_address=executor.ray_url,
+    )
+    return external_inputs(described, policy, virtual_nodes, folder), ()
 
 
 def _serve(
@@ -151,7 +202,14 @@ def _serve(
     def started(it: "Started") -> None:
         save_nodes(state_dir, inputs.nodes)
         _print_started(
-            it, inputs.summary, state_dir, [] if player is None else _demo_lines(state_dir, inputs)
+            it,
+            (inputs.summary, inputs.policy.name),
+            state_dir,
+            [
+                *([f"gateway: http://{settings.gateway}"] if settings.gateway else []),
+                *([] if settings.objects is None else [f"objects: {settings.objects.url}"]),
+                *([] if player is None else _demo_lines(state_dir, inputs)),
+            ],
         )
         if player is not None:
             player.start()
@@ -209,16 +267,26 @@ def _demo_lines(state_dir: Path, inputs: "ControlPlaneInputs") -> list[str]:
 
 
 def _print_started(
-    it: "Started", summary: str, state_dir: Path, extra_lines: Sequence[str]
+    it: "Started", inputs: tuple[str, str], state_dir: Path, extra_lines: Sequence[str]
 ) -> None:
+    if it.is_standby:
+        leader = f"; {it.leader_url} leads" if it.leader_url else ""
+        print_line(f"Tenfold stands by at {it.url}{leader}")
+        print_line(f"state: {state_dir}")
+        print_line("Ctrl-C stops the control plane; running jobs continue")
+        return
+    summary, policy = inputs
     if it.trouble is not None:
         complain(f"warning: not ready for jobs yet: {render(it.trouble)}")
         complain(f"hint: {it.url}/readyz shows when it is; read requests already work")
     job_file = quote(str(first_job(state_dir)))
     print_line(f"Tenfold is running at {it.url}")
     print_line(f"nodes: {summary}")
+    print_line(f"policy: {policy_text(policy)}")
     print_line(f"state: {state_dir}")
     print_line(f"teams: {it.teams}")
+    if limited := MEMORY_LIMITS.get(it.memory_scope):
+        print_line(f"memory limits: {limited}")
     if it.admin_token is not None:
         print_line(f"admin token, shown only once: {it.admin_token}")
     print_line(f"try: {_environment(state_dir)}tenfold job submit {job_file} --follow")

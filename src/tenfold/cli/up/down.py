@@ -10,9 +10,9 @@ from cyclopts import App, Parameter
 
 from tenfold.cli.arguments import NOT_NEGATIVE, Json
 from tenfold.cli.output import print_json, show
-from tenfold.cli.up.state_dir import StateDirOption, lock_holder, stopped_text
+from tenfold.cli.up.state_dir import StateDirOption, stopped_text
 from tenfold.client.client import Client
-from tenfold.client.endpoint import read_address, running_state_dir
+from tenfold.client.endpoint import lock_holder, own_folder, read_address, running_state_dir
 from tenfold.model.errors import InputError, NoAnswer, Refused, TenfoldError, Unreachable
 
 ALIVE = ("starting", "running", "stopping")
@@ -33,19 +33,21 @@ def down_command(
     state_dir: StateDirOption = None,
     timeout: Annotated[
         float,
-        Parameter(
-            help="Seconds to wait until it has stopped (default: 60)", validator=NOT_NEGATIVE
-        ),
+        Parameter(help="Seconds to wait for it to stop (default: 60)", validator=NOT_NEGATIVE),
     ] = WAIT_S,
+    name: Annotated[
+        str, Parameter(help="The control plane that was started with this `--name`")
+    ] = "",
     as_json: Json = False,
 ) -> None:
     """Stop the control plane on this machine, as Ctrl-C in `tenfold up` does.
 
-    Running jobs continue, and pending jobs stay in the queue; the next `tenfold up` picks both up.
-    To end the jobs too, cancel them first. If only `tenfold up --demo` is running, the demo is
-    stopped.
+    Running jobs continue, and pending jobs stay in the queue; the next `tenfold up` takes both
+    over. To end the jobs too, cancel them first. If only `tenfold up --demo` is running, the demo
+    is stopped. If another control plane shares the journal, it takes over at once.
     """
-    folder = running_state_dir(state_dir).absolute()
+    state_folder = running_state_dir(state_dir).absolute()
+    folder = own_folder(state_folder, name)
     pid = lock_holder(folder)
     if pid is None:
         raise Unreachable(
@@ -59,7 +61,7 @@ def down_command(
             f"the control plane in `{folder}` runs in another container",
             "stop that container, or run `tenfold down` inside it",
         )
-    address = read_address(folder)
+    address = read_address(state_folder)
     jobs_alive = None if address is None else _jobs_alive(address.url, address.token)
     _stop(pid)
     ends_s = monotonic() + timeout
@@ -72,7 +74,7 @@ def down_command(
             )
         sleep(POLL_S)
     if as_json:
-        print_json({"state_dir": str(folder), "pid": pid, "jobs_running": jobs_alive})
+        print_json({"state_dir": str(state_folder), "pid": pid, "jobs_running": jobs_alive})
     else:
         show(stopped_text(jobs_alive))
 

@@ -6,7 +6,6 @@ fleet no longer declares would still receive jobs, so a directory belongs to one
 
 import fcntl
 import os
-import struct
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,14 +14,12 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from tenfold.client.endpoint import STATE_DIR
+from tenfold.client.endpoint import LOCK, STATE_DIR, own_folder
 from tenfold.model.errors import InputError, Refused
 from tenfold.model.fleet.node import Node
 
-LOCK = "up.lock"
-_FLOCK = "hhqqi"
-"""`struct flock` of Linux: type, whence, start, length, PID."""
 NODES = "nodes.json"
+VIRTUAL_NODE = "virtual"
 FIRST_JOB = "first-job.toml"
 FIRST_JOB_TEXT = """# A first job to try: tenfold job submit FILE --follow
 name = "hello"
@@ -39,14 +36,16 @@ StateDirOption = Annotated[
 
 
 @contextmanager
-def lock_state_dir(state_dir: Path) -> Generator[None, None, None]:
-    """Lock the state directory; raise if another control plane holds it.
+def lock_state_dir(state_dir: Path, name: str = "") -> Generator[None, None, None]:
+    """Lock the state directory, for the control plane of a name; raise if another one holds it.
 
     The lock belongs to this process: neither jobs nor supervisors inherit it.
     """
     try:
         state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = os.open(state_dir / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        own = own_folder(state_dir, name)
+        own.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = os.open(own / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise InputError(
             "home-unusable",
@@ -58,7 +57,7 @@ def lock_state_dir(state_dir: Path) -> Generator[None, None, None]:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise _in_use(state_dir, file) from None
+            raise _in_use(state_dir, name, file) from None
         os.ftruncate(file, 0)
         os.pwrite(file, str(os.getpid()).encode(), 0)
         yield
@@ -66,33 +65,22 @@ def lock_state_dir(state_dir: Path) -> Generator[None, None, None]:
         os.close(file)
 
 
-def lock_holder(state_dir: Path) -> int | None:
-    """Return the PID of the control plane in a state directory; None if there is none.
-
-    The kernel knows who holds the lock, so this is never a process that only got its PID. It is 0
-    if that process is in another PID namespace.
-    """
-    try:
-        file = os.open(state_dir / LOCK, os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        request = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-        kind, _, _, _, pid = struct.unpack(_FLOCK, fcntl.fcntl(file, fcntl.F_GETLK, request))
-    finally:
-        os.close(file)
-    return None if kind == fcntl.F_UNLCK else int(pid)
-
-
 def stopped_text(jobs_alive: int | None) -> str:
     """Return what to print once a control plane has stopped."""
     if jobs_alive == 1:
-        return "stopped; 1 job is still running, and `tenfold up` picks it up again"
+        return "stopped; 1 job continues to run, and the next `tenfold up` takes it over"
     if jobs_alive:
-        return f"stopped; {jobs_alive:,} jobs are still running, and `tenfold up` picks them up"
+        many = f"{jobs_alive:,} jobs continue to run"
+        return f"stopped; {many}, and the next `tenfold up` takes them over"
     if jobs_alive == 0:
         return "stopped; no jobs were running"
-    return "stopped; running jobs continue, and `tenfold up` picks them up again"
+    return "stopped; running jobs continue, and the next `tenfold up` takes them over"
+
+
+def virtual_names(number: int) -> list[str]:
+    """Return the names of the nodes of `--virtual-nodes`."""
+    digits = len(str(number))
+    return [f"{VIRTUAL_NODE}-{place:0{digits}d}" for place in range(1, number + 1)]
 
 
 def previous_nodes(state_dir: Path) -> list[str]:
@@ -106,13 +94,16 @@ def previous_nodes(state_dir: Path) -> list[str]:
 def check_nodes(state_dir: Path, nodes: Sequence[Node]) -> None:
     """Raise if a node of the previous start is missing."""
     now = dict.fromkeys(str(node.id) for node in nodes)
-    gone = [name for name in previous_nodes(state_dir) if name not in now]
+    before = previous_nodes(state_dir)
+    gone = [name for name in before if name not in now]
     if gone:
-        more = f" and {len(gone) - 1:,} more" if len(gone) > 1 else ""
+        named = f"node `{gone[0]}` is"
+        if len(gone) > 1:
+            named = f"{len(gone):,} nodes, such as `{gone[0]}`, are"
         raise Refused(
             "fleet-differs",
-            f"node `{gone[0]}`{more} of the previous start in `{state_dir}` is not in this fleet",
-            "start with the same fleet, or use another state directory (--state-dir)",
+            f"{named} not in this fleet, but in that of the previous start in `{state_dir}`",
+            f"{_same_fleet(before)}, or use another state directory (--state-dir)",
         )
 
 
@@ -131,11 +122,19 @@ def first_job(state_dir: Path) -> Path:
     return path
 
 
-def _in_use(state_dir: Path, file: int) -> Refused:
+def _same_fleet(before: Sequence[str]) -> str:
+    """Return how to start with the nodes of the previous start, as far as their names say it."""
+    if list(before) == virtual_names(len(before)):
+        return f"start with `--virtual-nodes {len(before)}`, as before"
+    return "start with the same fleet (`--fleet`) as before"
+
+
+def _in_use(state_dir: Path, name: str, file: int) -> Refused:
     pid = os.pread(file, 20, 0).decode(errors="replace").strip() or "unknown"
+    which = f"control plane `{name}`" if name else "a control plane"
     return Refused(
         "home-taken",
-        f"a control plane is already running in `{state_dir}`, with PID {pid}",
+        f"{which} is already running in `{state_dir}`, with PID {pid}",
         f"use it, stop it (`tenfold down --state-dir {state_dir}`; jobs keep running), or choose "
-        "another --state-dir",
+        "another --state-dir; with a PostgreSQL journal, `--name` starts a second one",
     )

@@ -39,15 +39,15 @@ class Document:
 def read_document(path: Path) -> Document:
     """Parse a file by its suffix; a syntax error is reported alone, with its line."""
     kind = SUFFIXES.get(path.suffix.lower())
-    if kind is None and not path.is_dir():
+    if kind is None and path.is_file():
         raise InputError(
             "unknown-suffix",
             f"`{path}` does not end in .toml or .yaml",
-            "use a TOML or YAML file, and name it to match its format",
+            "use a TOML or YAML file whose name ends in .toml or .yaml",
             file=str(path),
         )
     text = read_text(path)
-    assert kind is not None, "directories are rejected above"
+    assert kind is not None, "directories and missing files are rejected above"
     return _toml(path, text) if kind == "toml" else _yaml(path, text)
 
 

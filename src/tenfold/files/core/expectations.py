@@ -32,7 +32,7 @@ _UNITS = {
 _PATTERNS = {
     HOST_PREFIX: "a string without commas or brackets",
     FOLDER_NAME: "a name made of letters, digits, `.`, `_` and `-`",
-    VARIABLE: "a name made of letters, digits and `_`",
+    VARIABLE: "a name of letters, digits and `_` that does not start with a digit",
 }
 _PLAIN: Mapping[type[inspect.Type], str] = {
     inspect.BoolType: "true or false",
@@ -67,9 +67,10 @@ def describe_value(value: object) -> str:
             text = value if len(value) <= 40 else f"{value[:37]}..."
             return f"the string `{_CONTROL.sub(_escaped, text)}`"
         case int() | float():
-            text = (
-                str(value) if not isinstance(value, int) or abs(value) < 10**20 else "a huge number"
-            )
+            whole = isinstance(value, float) and value.is_integer() and abs(value) < 1e15
+            text = str(int(value) if whole else value)
+            if isinstance(value, int) and abs(value) >= 10**20:
+                text = "a huge number"
             return f"`{text}`"
         case list():
             return "a list" if value else "an empty list"
@@ -113,10 +114,16 @@ def _union(kind: inspect.UnionType, key: str) -> str:
     return " or ".join(expectation(one, key) for one in inner)
 
 
+_PLURAL = ("whole number", "number", "string", "table")
+
+
 def _table(kind: inspect.DictType) -> str:
     value = expectation(kind.value_type, "")
     word = value.removeprefix("a ")
-    return f"a table of names to {word}s" if word.isalpha() else f"a table, each value {value}"
+    if word.isalpha():
+        return f"a table of names to {word}s"
+    noun = next((one for one in _PLURAL if word.startswith(one)), "")
+    return f"a table of {noun}s{word[len(noun) :]}" if noun else f"a table, each value {value}"
 
 
 def _list(kind: inspect.ListType | inspect.VarTupleType | inspect.TupleType) -> str:
@@ -146,6 +153,8 @@ def _text(kind: inspect.StrType) -> str:
         return f"a string of at most {kind.max_length or 0:,} characters"
     if kind.pattern == PATH:
         return f"a path of at most {FOLDER_DEPTH_MAX} folders"
+    if kind.pattern == FOLDER_NAME and kind.max_length is not None:
+        return f"{_PATTERNS[FOLDER_NAME]}, at most {kind.max_length} characters"
     if kind.pattern in _PATTERNS:
         return _PATTERNS[kind.pattern]
     return "a string" if kind.min_length is None else "a non-empty string"
@@ -155,6 +164,8 @@ def _bounds(kind: inspect.IntType | inspect.FloatType) -> str:
     low, high = kind.ge, kind.le
     if low is None and kind.gt is not None:
         top = f" and at most {_figure(high)}" if high is not None else ""
+        if kind.lt is not None:
+            top = f" and below {_figure(kind.lt)}"
         return f" above {_figure(kind.gt)}{top}"
     if low is not None and high is not None:
         return f" from {_figure(low)} to {_figure(high)}"

@@ -9,6 +9,7 @@ from tenfold.model.fleet import hostlist
 from tenfold.model.fleet.finding import Finding
 from tenfold.model.fleet.spec import (
     GENERATED_RACK,
+    Dataset,
     Domain,
     Expectation,
     Fabric,
@@ -20,7 +21,7 @@ from tenfold.model.fleet.spec import (
     Team,
 )
 from tenfold.model.ids import DomainId, FabricId, RackId, SiteId, TeamId
-from tenfold.model.units import bytes_per_second_from_gbit, usd_micros
+from tenfold.model.units import Bytes, bytes_per_second_from_gbit, usd_micros
 
 DEFAULT_SITE = "main"
 
@@ -65,6 +66,14 @@ def build(
             for row in rows.tier.values()
         ),
         teams=_teams(rows, catalogue),
+        data=tuple(
+            Dataset(
+                name=row.name,
+                bytes=Bytes(round(row.gb * 1e9)),
+                sites=tuple(SiteId(site) for site in row.sites),
+            )
+            for row in rows.data.values()
+        ),
         expects=_expectation(rows, catalogue),
         lint=rows.lint,
     )
@@ -261,8 +270,10 @@ def _with_link(fabric: Fabric, pools: list[Pool], catalogue: Catalogue) -> Fabri
     shape = None if fastest.shape is None else catalogue.nodes.find(fastest.shape)
     if shape is not None and shape.nic_link:
         return replace(fabric, link=shape.nic_link)
+    # GPUDirect needs RDMA.
+    classes = [link for link in catalogue.links if link.kind == "fabric"]
     nearest = min(
-        (link for link in catalogue.links if link.kind == "fabric"),
+        [link for link in classes if link.rdma or not fastest.gpudirect],
         key=lambda link: abs(link.gb_per_s * 1e9 - fastest.nic_bandwidth),
         default=None,
     )

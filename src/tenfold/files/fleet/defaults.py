@@ -22,6 +22,7 @@ from tenfold.model.units import (
     bytes_per_second_from_gbit,
     usd_micros,
 )
+from tenfold.physics.network import ServerPorts, server_ports
 
 GENERIC_GPU_NODE = "generic-gpu"
 GENERIC_CPU_NODE = "generic-cpu"
@@ -45,6 +46,8 @@ def fill_site(
     return Site(
         id=SiteId(name),
         region=row.region,
+        owner=row.owner,
+        trust=row.trust,
         residency=tuple(row.residency),
         certifications=tuple(row.certifications),
         power_kw_limit=row.power_kw,
@@ -79,6 +82,7 @@ def fill_pool(row: PoolRow, names: str, site: Site, fabric: FabricId, catalogue:
     per_gpu = gpus / host.gpus if gpus and host.gpus else 1.0
     power_kw = row.power_kw_per_node or _power_kw(host, typical, part, gpus, catalogue)
     lanes = row.pcie_lanes if row.pcie_lanes is not None else host.pcie_lanes
+    ports = _ports(part, gpus, typical, host, catalogue)
     return Pool(
         id=PoolId(row.name),
         site=site.id,
@@ -91,9 +95,9 @@ def fill_pool(row: PoolRow, names: str, site: Site, fabric: FabricId, catalogue:
         cpus_per_node=row.cpus_per_node or max(1, round(host.cpus * per_gpu)),
         memory_bytes_per_node=bytes_from_gib(row.memory_gib_per_node or host.memory_gib * per_gpu),
         scaleup_gpus=row.scaleup_gpus or _scaleup_gpus(typical, part, gpus),
-        nics_per_node=row.nics_per_node or max(1, round(host.nics * per_gpu)),
-        nic_bandwidth=bytes_per_second_from_gbit(row.nic_gbps or host.nic_gbps),
-        gpudirect=host.gpudirect if row.gpudirect is None else row.gpudirect,
+        nics_per_node=row.nics_per_node or ports.nics,
+        nic_bandwidth=bytes_per_second_from_gbit(row.nic_gbps or ports.gbps),
+        gpudirect=ports.gpudirect if row.gpudirect is None else row.gpudirect,
         pcie_lanes=lanes,
         pcie_switched=host.pcie_switched if row.pcie_switched is None else row.pcie_switched,
         nvme_drives=_stated(row.nvme_drives_per_node, host.nvme_drives),
@@ -120,6 +124,21 @@ def _hardware(
     typical = stated or (part and catalogue.default_shape(part.name, gpus))
     host = typical or catalogue.nodes.get(GENERIC_GPU_NODE if gpus else GENERIC_CPU_NODE)
     return part, gpus, typical, host
+
+
+def _ports(
+    part: Accelerator | None,
+    gpus: int,
+    typical: NodeShape | None,
+    host: NodeShape,
+    catalogue: Catalogue,
+) -> ServerPorts:
+    """Return the NICs of a node: those of its shape, or of servers with such accelerators."""
+    if typical is None and part is not None and gpus:
+        return server_ports(part, gpus, catalogue)
+    share = gpus / host.gpus if gpus and host.gpus else 1.0
+    nics = max(1, round(host.nics * share))
+    return ServerPorts(gpus=gpus, nics=nics, gbps=host.nic_gbps, gpudirect=host.gpudirect)
 
 
 def _defaulted(row: PoolRow) -> tuple[str, ...]:

@@ -194,6 +194,7 @@ def _names_by_namespace(source: FleetSource, label: str) -> dict[str, list[str]]
         "site": declared("site") or [label],
         "fabric": declared("fabric"),
         "team": declared("team"),
+        "data": declared("data"),
         "member": list(dict.fromkeys([*members, *undeclared])),
     }
 
@@ -280,3 +281,8 @@ def _common_table(parts: Sequence[FleetRows], table: str, notes: list[str]) -> o
         return nonempty[0] if nonempty else empty()
     notes.append(f"the fleets have different `[{table}]` tables: the merged fleet has none")
     return empty()
+
+
+def merged_teams(sources: Sequence[FleetSource]) -> list[dict[str, str]]:
+    """Return for each fleet what `merge_fleets` calls its declared teams."""
+    return [dict(one.namespaces["team"]) for one in _renames(sources, _labels(sources))]

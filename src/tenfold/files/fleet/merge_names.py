@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.files.fleet.rows import (
+    DataRow,
     DomainRow,
     FleetRows,
     LinkRow,
@@ -95,11 +96,17 @@ def rename(rows: FleetRows, renames: Renames) -> FleetRows:
                 row, name=renames.of("team", row.name), parent=renames.maybe("team", row.parent)
             ),
         ),
+        data=_numbered(rows.data.values(), lambda row: _data(row, renames)),
     )
 
 
 def _numbered(rows: Iterable[R], change: Callable[[R], R]) -> dict[int, R]:
     return {place: change(row) for place, row in enumerate(rows)}
+
+
+def _data(row: DataRow, renames: Renames) -> DataRow:
+    sites = [renames.of("site", site) for site in row.sites]
+    return replace(row, name=renames.of("data", row.name), sites=sites)
 
 
 def _pool(row: PoolRow, rows: FleetRows, renames: Renames, site: str) -> PoolRow:

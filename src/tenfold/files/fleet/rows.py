@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 
 from tenfold.model.fleet.facility import PriceKind
 from tenfold.model.fleet.spec import DomainKind, Expectation, FabricKind, LintPolicy, PoolUse
+from tenfold.model.market.offer import Trust
 from tenfold.model.strings import ARGUMENT, Line, Name, PlainName
 
 HostList = Annotated[str, Meta(min_length=1, max_length=20_000_000, pattern=ARGUMENT)]
@@ -37,6 +38,8 @@ class SiteRow(Row, frozen=True, kw_only=True):
 
     name: Name
     region: Line = ""
+    owner: Line = ""
+    trust: Trust | None = None
     residency: list[Name] = []
     certifications: list[Name] = []
     cooling: Name | None = None
@@ -170,6 +173,14 @@ class TeamRow(Row, frozen=True, kw_only=True):
     residency: list[Name] = []
 
 
+class DataRow(Row, frozen=True, kw_only=True):
+    """`[[data]]`: data that jobs name, at some of the sites."""
+
+    name: Name
+    gb: Annotated[float, Meta(gt=0, le=1e9)]
+    sites: Annotated[list[Name], Meta(min_length=1)]
+
+
 class FleetRows(Struct, frozen=True, kw_only=True):
     """All valid tables of a file, by position."""
 
@@ -183,6 +194,7 @@ class FleetRows(Struct, frozen=True, kw_only=True):
     domain: dict[int, DomainRow] = {}
     tier: dict[int, TierRow] = {}
     team: dict[int, TeamRow] = {}
+    data: dict[int, DataRow] = {}
     expects: Expectation = Expectation()
     lint: LintPolicy = LintPolicy()
 
@@ -198,4 +210,5 @@ TABLES: dict[str, type[Row]] = {
     "domain": DomainRow,
     "tier": TierRow,
     "team": TeamRow,
+    "data": DataRow,
 }

@@ -39,6 +39,7 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     "within": ("topology", "switches", "same_rack", "placement"),
     "needs": ("partition", "queue", "constraint", "features", "tags", "labels", "node_selector"),
     "avoids": ("exclude", "anti_affinity"),
+    "data": ("dataset", "datasets", "inputs", "input_data"),
     "array": ("tasks", "ntasks", "count", "copies"),
     "allow_pending": ("allow_queue", "wait_for_nodes"),
 }

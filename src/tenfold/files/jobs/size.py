@@ -31,6 +31,13 @@ _PER_NODE = {
     "elastic": "least_gpus",
 }
 """Per-node keys, and the columns of a job table for the whole job."""
+_LEAST = {
+    "gpus": (0.001, "1/1000 of a GPU"),
+    "gpus_per_node": (0.001, "1/1000 of a GPU"),
+    "cpus_per_node": (0.001, "1/1000 of a CPU"),
+    "memory_gib_per_node": (1 / 1_024, "1 MiB"),
+}
+"""The smallest request of each kind; less would be nothing, and nothing is no limit."""
 _WHOLE = ("cpus", "mem_gib", "least_gpus", "most_gpus")
 _HINT = "see docs/reference/job-file.md for the values of each key"
 
@@ -75,7 +82,7 @@ def size_of(row: JobSpec) -> Size:
 
 def size_faults(row: JobSpec, given: Collection[str]) -> list[Finding]:
     """Return what is wrong with the size of a job; `given` are the keys that were set."""
-    found = [*_gpu_faults(row)] or [*_fraction_faults(row)]
+    found = [*_tiny_faults(row)] or [*_gpu_faults(row)] or [*_fraction_faults(row)]
     if isinstance(row, JobFile):
         found += _table_faults(row, given)
     if row.gpus is not None and not found and _split(row)[0] is None:
@@ -104,6 +111,15 @@ def _split(row: JobSpec) -> tuple[int | None, float]:
     return (1, row.gpus) if row.gpus <= 1 else (None, 0.0)
 
 
+def _tiny_faults(row: JobSpec) -> Iterator[Finding]:
+    """Yield requests that are too small to count."""
+    for key, (least, text) in _LEAST.items():
+        value = getattr(row, key)
+        if value and value < least:
+            message = f"`{key}` is {value:g}, less than {text}"
+            yield _wrong(key, message, "request more, or remove it")
+
+
 def _gpu_faults(row: JobSpec) -> Iterator[Finding]:
     """Yield where `gpus` contradicts the other two keys, or leaves a remainder."""
     gpus, nodes, each = row.gpus, row.nodes, row.gpus_per_node
@@ -126,7 +142,7 @@ def _gpu_faults(row: JobSpec) -> Iterator[Finding]:
         message = f"`gpus` is {gpus:g}, which is not a multiple of {each:g} (`gpus_per_node`)"
         yield _wrong("gpus", message, _multiples("gpus", int(gpus), int(each)))
     elif each % 1 and gpus != each:
-        message = f"`gpus_per_node` is {each:g}: nodes of a gang provide whole GPUs"
+        message = f"`gpus_per_node` is {each:g}: a multi-node job uses whole GPUs on each node"
         yield _wrong("gpus_per_node", message, "request whole GPUs")
 
 
@@ -137,7 +153,10 @@ def _fraction_faults(row: JobSpec) -> Iterator[Finding]:
         message = f"`gpus_per_node` is {each:g}: only one GPU on one node can be fractional"
         yield _wrong("gpus_per_node", message, "request whole GPUs")
     if nodes > 1 and not each and row.gpus is None:
-        message = f"`nodes` is {nodes}, but `gpus_per_node` is 0: a gang needs GPUs on each node"
+        message = (
+            f"`nodes` is {nodes}, but `gpus_per_node` is 0: a multi-node job needs GPUs on "
+            "each node"
+        )
         yield _wrong("nodes", message, "set `gpus_per_node`, or use one node")
 
 

@@ -22,6 +22,7 @@ from tenfold.model.errors import InvalidFile
 from tenfold.model.fleet.constraints import PlacementConstraints
 from tenfold.model.fleet.finding import Finding
 from tenfold.model.ids import JobId, TeamId
+from tenfold.model.job.array_spec import ArraySpec, fold_indexes, read_array
 from tenfold.model.job.job import Job, Shape, shape_of
 from tenfold.model.job.run_spec import GRACE_MS, CheckpointSpec, RunSpec
 from tenfold.model.job.spec import (
@@ -31,7 +32,7 @@ from tenfold.model.job.spec import (
     JobFile,
     JobSpec,
 )
-from tenfold.model.job.submission import ARRAY_INDEX, Submission
+from tenfold.model.job.submission import ARRAY_INDEX, ARRAY_INDEXES, ARRAY_MOST, Submission
 from tenfold.model.job.terms import Terms
 from tenfold.model.strings import is_one_line
 from tenfold.model.units import SECOND, Millis
@@ -55,9 +56,12 @@ _DURATION_HINT = "use seconds, or a duration such as `90m`, `12h`, `2d`, `1-12:0
 _OPTION_HINT = "use minutes, or a duration such as `90m`, `12h`, `2d`, `1-12:00:00`"
 _SETTING = re.compile(r"`(\w+) = (?:\"([^`\"]*)\"|([\w.]+))`")
 """A key of a job file with its value, as hints have it."""
+_MENTION = re.compile(r"`(\w+)(?: = ([\w.]+))?`")
+"""A key of a job file, maybe with its value, in a message."""
+_LISTS = ("after", "after_any", "needs", "avoids")
 _WITHOUT_OPTION = frozenset(
     {"elastic", "checkpoint", "grace", "silent_limit", "idle_after", "kind"}
-    | {"off_peak", "within", "how", "avoids"}
+    | {"off_peak", "within", "how", "avoids", "data"}
 )
 """Keys that only a job file can set."""
 
@@ -175,7 +179,7 @@ def submission_of(
     findings += _faults_of(row, values, ())
     if findings:
         return None
-    size = size_of(row)
+    size, array = size_of(row), _array(row)
     return Submission(
         team=TeamId(row.team or team),
         user=user,
@@ -184,7 +188,9 @@ def submission_of(
         priority=row.priority,
         limit_ms=_millis(row.time_limit),
         terms=_live_terms(row, size),
-        array=row.array or 0,
+        array=0 if array is None else array.count,
+        indexes=() if array is None else array.indexes,
+        singleton=row.singleton,
     )
 
 
@@ -216,10 +222,23 @@ def _faulty(
         key = _option(main) if is_option and main else written.get(main, main)
         where = (key, *one.path[1:]) if one.path else ()
         message = one.message.replace(f"`{main}`", f"`{key}`")
+        if is_option:
+            message = _named_options(message, options)
         file, line = ("", None) if is_option else (document.file, document.line_of(where))
         hint = with_options(one.hint) if is_option else one.hint
         located.append(replace(one, message=message, hint=hint, path=where, file=file, line=line))
     return InvalidFile(document.file, sorted(located, key=lambda one: one.line or 0))
+
+
+def _named_options(message: str, options: Mapping[str, object]) -> str:
+    """Return a message in which the keys that were given as options are named as such."""
+
+    def option(match: re.Match[str]) -> str:
+        if match[1] not in options:
+            return match[0]
+        return f"`{_option(match[1])} {match[2]}`" if match[2] else f"`{_option(match[1])}`"
+
+    return _MENTION.sub(option, message)
 
 
 def with_options(hint: str) -> str:
@@ -247,6 +266,7 @@ def _spec(kind: type[Spec], values: Mapping[str, object], findings: list[Finding
     findings[:] = [with_key_hint(one) for one in findings]
     if isinstance(line := values.get("command"), str):
         findings[:] = [_as_arguments(one, line) for one in findings]
+    findings[:] = [_as_list(one, values) for one in findings]
     return row
 
 
@@ -275,7 +295,27 @@ def _faults_of(
     """Return what is wrong with values that each have the right type, beside the known errors."""
     faulty = [one.path[0] for one in known if one.path]
     found = [] if any(key in faulty for key in SIZE_KEYS) else size_faults(row, values.keys())
+    found += _place_faults(row, values)
     return found + [one for one in _faults(row) if one.path[0] not in faulty]
+
+
+def _place_faults(row: JobSpec, values: Mapping[str, object]) -> Iterator[Finding]:
+    """Yield constraints that contradict each other, or that constrain nothing."""
+    both = [tag for tag in dict.fromkeys(row.needs) if tag in row.avoids]
+    if both:
+        message = f"`needs` and `avoids` both name `{both[0]}`: no node is suitable"
+        yield _wrong("avoids", message, "remove it from one of them")
+    if "how" in values and not row.within:
+        message = "`how` says how strictly `within` holds, but `within` is not set"
+        yield _wrong("how", message, 'set `within`, such as `within = "rack"`, or remove `how`')
+
+
+def _as_list(one: Finding, values: Mapping[str, object]) -> Finding:
+    """Return the finding for one name in place of a list, with the list."""
+    key = one.path[0] if len(one.path) == 1 else ""
+    if key not in _LISTS or not isinstance(name := values.get(key), str):
+        return one
+    return replace(one, hint=f"use `[{json.dumps(name[:60])}]`")
 
 
 def _as_arguments(one: Finding, line: str) -> Finding:
@@ -312,12 +352,13 @@ def _run_spec(row: JobSpec) -> RunSpec:
     return RunSpec(
         name=row.name,
         command=tuple(row.command),
-        env=tuple(row.env.items()),
+        env=(*row.env.items(), *_slurm_array(row)),
         folder=row.workdir,
         image=row.image,
         checkpoint=checkpoint,
         grace_ms=_millis(row.grace) or GRACE_MS,
         silent_ms_most=_millis(row.silent_limit),
+        slurm_variables=row.slurm_variables,
         origin=row.origin,
     )
 
@@ -334,16 +375,42 @@ def _terms(row: JobSpec, size: Size) -> Terms | None:
         least_gpus=size.least_gpus,
         most_gpus=size.most_gpus,
         after=tuple(JobId(name) for name in row.after),
+        after_any=tuple(JobId(name) for name in row.after_any) or UNSET,
+        array_most=0 if (array := _array(row)) is None else array.most,
         off_peak=row.off_peak,
         idle_ms=UNSET if row.idle_after is None else _millis(row.idle_after) or UNSET,
         allow_pending=row.allow_pending or UNSET,
+        data=tuple(dict.fromkeys(row.data)) or UNSET,
     )
     return None if terms == Terms() else terms
+
+
+def _array(row: JobSpec) -> ArraySpec | None:
+    """Return the members of an array without errors; None for a single job."""
+    return None if row.array is None else read_array(str(row.array), ARRAY_MOST)
+
+
+def _slurm_array(row: JobSpec) -> list[tuple[str, str]]:
+    """Return Slurm's variables that all members of an array share."""
+    array = _array(row)
+    if array is None or not row.slurm_variables:
+        return []
+    indexes = list(array.indexes) if array.indexes else list(range(array.count))
+    step = indexes[1] - indexes[0] if len(indexes) > 1 else 1
+    return [
+        ("SLURM_ARRAY_TASK_COUNT", str(array.count)),
+        ("SLURM_ARRAY_TASK_MIN", str(indexes[0])),
+        ("SLURM_ARRAY_TASK_MAX", str(indexes[-1])),
+        ("SLURM_ARRAY_TASK_STEP", str(step)),
+        (ARRAY_INDEXES, fold_indexes(indexes)),
+    ]
 
 
 def _live_terms(row: JobSpec, size: Size) -> Terms | None:
     """Return the terms of a job that runs: re-ranking does not stop it unless it allows that."""
     terms = _terms(row, size)
+    if terms is not None and terms.array_most:
+        terms = replace(terms, array_most_always=True)
     if row.preemptible is not None or row.checkpoint is not None:
         return terms
     return replace(terms or Terms(), keep_on_rerank=True)
@@ -352,6 +419,12 @@ def _live_terms(row: JobSpec, size: Size) -> Terms | None:
 def _faults(row: JobSpec) -> Iterator[Finding]:
     for key in ("time_limit", "grace", "silent_limit", "idle_after"):
         yield from _span_faults(getattr(row, key), (key,))
+    if isinstance(row.array, str):
+        try:
+            _array(row)
+        except ValueError as error:
+            hint = "write the number of tasks, or indexes such as 0-19, 1-9:2, 1,3,7 or 0-19%4"
+            yield _wrong("array", f"`array` is `{row.array[:60]}`: {error}", hint)
     if row.checkpoint is not None:
         yield from _span_faults(row.checkpoint.interval, ("checkpoint", "interval"))
     if isinstance(row.accelerator, str) and not is_one_line(row.accelerator):
@@ -361,7 +434,7 @@ def _faults(row: JobSpec) -> Iterator[Finding]:
             message = f"`env` sets `{name}`, which only Tenfold may set"
             hint = "remove it"
             if name == ARRAY_INDEX:
-                hint = "remove it; `tenfold job rerun 'ARRAY[INDEX]'` runs one member again"
+                hint = "remove it; `tenfold job rerun 'ARRAY[INDEX]'` runs one task again"
             yield Finding(code="wrong-value", message=message, hint=hint, path=("env", name))
 
 

@@ -123,7 +123,7 @@ def _megatron(plan: TrainPlan) -> _Rules:
             f"the interleaved schedule needs a multiple of pp {plan.pp} micro-batches, "
             f"but the plan has {plan.micro_batches}",
         )
-    if plan.pp > 1 and megatron_stage_layers(plan) is None:
+    if plan.virtual_stages > 1 and megatron_stage_layers(plan) is None:
         yield (
             "layers-uneven",
             f"{shape.layers} layers do not split over {plan.pp} x {plan.virtual_stages} stages",
@@ -208,6 +208,17 @@ def megatron_stage_layers(plan: TrainPlan) -> tuple[int, bool] | None:
     if (plan.shape.layers + 2) % stages == 0:
         return (plan.shape.layers + 2) // stages, True
     return None
+
+
+def megatron_uneven_layout(plan: TrainPlan) -> str:
+    """Return stages that differ by a layer, as Megatron's layout: embedding, layers and loss.
+
+    The stages at the two ends, which also hold embedding and loss, are the short ones.
+    """
+    few, longer = divmod(plan.shape.layers, plan.pp)
+    before = (plan.pp - longer + 1) // 2
+    stages = ["t" * (few + (before <= at < before + longer)) for at in range(plan.pp)]
+    return "E" + "|".join(stages) + "L"
 
 
 def torchtitan_stage_layers(plan: TrainPlan) -> tuple[int, int] | None:

@@ -6,6 +6,7 @@ Names are those of `megatron/training/arguments.py`, core 0.15 and later.
 from tenfold.files.launch.job_checks import check_job
 from tenfold.files.launch.limits import (
     megatron_stage_layers,
+    megatron_uneven_layout,
     refuse_unsupported,
     trainer_unsupported,
 )
@@ -157,6 +158,8 @@ def _layout(plan: TrainPlan) -> list[str]:
         context_parallel_size=plan.cp,
     )
     stage = megatron_stage_layers(plan) if plan.pp > 1 else None
+    if plan.pp > 1 and stage is None:
+        words += _pairs(pipeline_model_parallel_layout=megatron_uneven_layout(plan))
     if stage is not None:
         layers, outer_count = stage
         if plan.virtual_stages > 1:

@@ -46,6 +46,13 @@ class BaselineStore(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 def read_store(path: Path) -> BaselineStore:
     """Return the baselines in a file, or raise if it cannot be read."""
+    if not path.exists():
+        raise InputError(
+            "no-such-file",
+            f"no baselines recorded yet (`{path}` does not exist)",
+            "record one with `tenfold baseline record WORKLOAD --in FILE`",
+            file=str(path),
+        )
     content = read_bytes(path, SIZE_MAX_BYTES)
     try:
         version = msgspec.json.decode(content, type=_Version).schema

@@ -36,7 +36,7 @@ def read_nsys_stats(text: str, file: str) -> Reading:
     if missing:
         raise InputError(
             "missing-column",
-            f"`{file}` has no column `{COLUMNS[missing[0]][0]}`",
+            f"the header has no column `{COLUMNS[missing[0]][0]}`",
             "create it with `nsys stats -r cuda_gpu_kern_sum -f csv`",
             file=file,
             line=above + 1,

@@ -18,6 +18,7 @@ from tenfold.files.measured.reading import KEYS, TIMES_MAX_S, Reading
 from tenfold.model.baseline import Part, Steps, downsample_values
 from tenfold.model.errors import InputError
 
+NO_STEP = "each line needs `step_s`, the step time in seconds"
 PART_COLUMNS: dict[str, Part] = {
     "compute_s": "compute",
     "comm_s": "communication",
@@ -62,7 +63,7 @@ def read_step_csv(text: str, file: str, skip: int) -> Reading:
         if "step_s" not in [(name or "").strip() for name in reader.fieldnames or ()]:
             raise InputError(
                 "missing-column",
-                f"`{file}` has no column `step_s`",
+                "the header has no column `step_s`",
                 "start with a line such as `step,step_s,compute_s,comm_s,data_s`",
                 file=file,
                 line=1,
@@ -110,7 +111,7 @@ class _Table:
             elif name not in ("step", "step_s"):
                 self.ignored[name] = None
         if "step_s" not in row:
-            raise self._fault("missing-key", "`step_s` is missing", "step_s", line)
+            raise self._fault("missing-key", "`step_s` is missing", "step_s", line, NO_STEP)
         step_s = self._seconds("step_s", row["step_s"], line)
         if step_s <= 0:
             raise self._fault("wrong-value", "`step_s` must be above 0", "step_s", line)
@@ -158,10 +159,12 @@ class _Table:
                     has = f"has `{column}`, which line {first} lacks"
                 raise self._fault("missing-key", f"the row {has}", column, line)
 
-    def _fault(self, code: str, message: str, field: str, line: int) -> InputError:
+    def _fault(self, code: str, message: str, field: str, line: int, hint: str = "") -> InputError:
         hints = {
             "missing-key": "give every step the same columns",
             "wrong-value": "write seconds, such as 0.52",
             "mixed-runs": "put each run in its own file",
         }
-        return InputError(code, message, hints[code], file=self.file, line=line, field=field)
+        return InputError(
+            code, message, hint or hints[code], file=self.file, line=line, field=field
+        )

@@ -12,11 +12,13 @@ from tenfold.files.policy.rows import MOST_GPUS, MOST_USD_PER_HOUR, RENAMED
 from tenfold.model.fleet.finding import Finding, Path
 from tenfold.model.job.job import WHOLE
 from tenfold.model.job.terms import Hours
-from tenfold.model.policy.governance import USD, Amounts
+from tenfold.model.policy.governance import ANY, USD, Amounts
 from tenfold.model.units import DAY, HOUR, MINUTE, Millis, usd_micros
 
 USD_PER_HOUR = "usd_per_hour"
 """The key for dollars in files; the core uses `USD`."""
+NOT_TYPES = ("gpu", "gpus", "accelerator", "accelerators")
+"""Words that stand for GPUs of every type elsewhere, and would match no node as a type."""
 EPOCH = datetime.fromisoformat("1970-01-01T00:00+00:00")
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})\Z")
 
@@ -61,6 +63,15 @@ def amounts_of(value: object, path: Path, findings: list[Finding]) -> Amounts:
                     "unknown-key",
                     f"unknown key `{USD}`",
                     f"did you mean `{USD_PER_HOUR}`?",
+                    (*path, name),
+                )
+            )
+        elif name.lower() in NOT_TYPES:
+            findings.append(
+                fault(
+                    "unknown-key",
+                    f"`{name}` is not an accelerator type",
+                    f"write `{ANY} = {number:g}` for all types together, or a type such as H100",
                     (*path, name),
                 )
             )

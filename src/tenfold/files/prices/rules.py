@@ -12,6 +12,8 @@ flat-price            three or more sizes in a region at one price: a placeholde
 host-unknown          a GCP row prices the accelerator alone and no host fits it
 no-spot-discount      no spot price of this provider and accelerator is below on-demand:
                       the provider sells no spot and the column repeats the other
+per-gpu-price         the price of an instance of several GPUs is that of one: divided by its
+                      GPUs it is below 20% of the median, undivided it is near the median
 implausible           ten times above or below the accelerator's median over providers
 """
 
@@ -25,11 +27,15 @@ from msgspec.structs import replace
 
 from tenfold.files.prices.tables import PriceTable
 from tenfold.model.fleet.facility import PriceKind
+from tenfold.model.market.offer import Trust
 
 BID_FLOOR_PROVIDERS = ("mithril",)
 SPOT_ROUNDING = 1.001
 FLAT_SIZES = 3
 PLAUSIBLE_FACTOR = 10.0
+PER_GPU_COUNT = 4
+PER_GPU_BELOW = 0.2
+PER_GPU_NEAR = 2.0
 
 # GCP sells these only with one machine type per count; L4 takes the smallest that it fits.
 _GCP_HOSTS: dict[tuple[str, int], str] = {
@@ -59,7 +65,22 @@ _HostPrices = dict[tuple[str, str, str], float]
 """By machine type, region and column."""
 
 
-class Offer(Struct, frozen=True, kw_only=True, gc=False):
+class OwnTerms(Struct, frozen=True, kw_only=True):
+    """What a row says that is otherwise a term of its provider, or of its size."""
+
+    any_size: bool = False
+
+    country: str = ""
+    trust: Trust | None = None
+    egress_usd_per_gb: float | None = None
+    startup_s: float | None = None
+    availability: float | None = None
+
+
+NO_TERMS = OwnTerms()
+
+
+class ListedPrice(Struct, frozen=True, kw_only=True, gc=False):
     """One price of one row of the catalogue."""
 
     provider: str
@@ -76,17 +97,19 @@ class Offer(Struct, frozen=True, kw_only=True, gc=False):
     accelerator: str = ""
     """The name of its fact, once that is found."""
     usd_per_gpu_hour: float = 0.0
+    """The host included."""
+    own_terms: OwnTerms = NO_TERMS
 
 
 class FilteredOffers(NamedTuple):
     """Offers that passed, and how many each rule dropped."""
 
-    offers: list[Offer]
+    offers: list[ListedPrice]
     dropped: dict[str, int]
 
 
-def offers_of(rows: PriceTable) -> list[Offer]:
-    """Return one offer per price: a row may hold one, two or none."""
+def listed_prices(rows: PriceTable) -> list[ListedPrice]:
+    """Return the prices of a table: a row may hold one, two or none."""
     columns = ("cloud", "region", "zone", "instance", "accelerator")
     texts = list(zip(*(rows.texts[name] for name in columns), strict=True))
     counts = rows.numbers["accelerator_count"]
@@ -96,7 +119,7 @@ def offers_of(rows: PriceTable) -> list[Offer]:
         ("spot", spot),
     )
     return [
-        Offer(
+        ListedPrice(
             provider=provider,
             region=region,
             zone=zone,
@@ -115,7 +138,7 @@ def offers_of(rows: PriceTable) -> list[Offer]:
     ]
 
 
-def filter_offers(offers: list[Offer], hosts: PriceTable | None) -> FilteredOffers:
+def filter_offers(offers: list[ListedPrice], hosts: PriceTable | None) -> FilteredOffers:
     """Apply the rules that need no name, then price offers per accelerator."""
     offer_filter = _OfferFilter(offers)
     offer_filter.drop("no-accelerator", lambda one: not one.spelling or not _is_amount(one.count))
@@ -148,7 +171,7 @@ def filter_offers(offers: list[Offer], hosts: PriceTable | None) -> FilteredOffe
     return FilteredOffers(priced, offer_filter.dropped)
 
 
-def filter_named(offers: list[Offer]) -> FilteredOffers:
+def filter_named(offers: list[ListedPrice]) -> FilteredOffers:
     """Apply the rules that compare offers of one accelerator with each other."""
     offer_filter = _OfferFilter(offers)
     full = _grouped(offers, _sold_by, _is_full_price)
@@ -161,6 +184,9 @@ def filter_named(offers: list[Offer]) -> FilteredOffers:
         middles.setdefault((accelerator, kind), []).append(median_usd(prices))
     middle = {key: median_usd(values) for key, values in middles.items()}
     offer_filter.drop(
+        "per-gpu-price", lambda one: _is_of_one_gpu(one, middle[one.accelerator, one.kind])
+    )
+    offer_filter.drop(
         "implausible",
         lambda one: (
             not 1 / PLAUSIBLE_FACTOR
@@ -171,29 +197,42 @@ def filter_named(offers: list[Offer]) -> FilteredOffers:
     return FilteredOffers(offer_filter.offers, offer_filter.dropped)
 
 
+def _is_of_one_gpu(one: ListedPrice, middle: float) -> bool:
+    """Return whether the price of an instance looks like that of one of its GPUs."""
+    # Spot prices do fall that low.
+    if one.kind == "spot" or one.count < PER_GPU_COUNT:
+        return False
+    if one.usd_per_gpu_hour >= PER_GPU_BELOW * middle:
+        return False
+    undivided = one.usd_per_gpu_hour * one.count
+    return middle / PER_GPU_NEAR <= undivided <= PER_GPU_NEAR * middle
+
+
 class _OfferFilter:
     """The remaining offers, and how many each rule has dropped so far."""
 
-    def __init__(self, offers: list[Offer]) -> None:
+    def __init__(self, offers: list[ListedPrice]) -> None:
         self.offers = offers
         self.dropped: dict[str, int] = {}
 
-    def drop(self, rule: str, breaks: Callable[[Offer], bool]) -> None:
+    def drop(self, rule: str, breaks: Callable[[ListedPrice], bool]) -> None:
         self._keep(rule, [one for one in self.offers if not breaks(one)])
 
-    def drop_all_but_first(self, rule: str, key: Callable[[Offer], object]) -> None:
-        first: dict[object, Offer] = {}
+    def drop_all_but_first(self, rule: str, key: Callable[[ListedPrice], object]) -> None:
+        first: dict[object, ListedPrice] = {}
         for one in self.offers:
             first.setdefault(key(one), one)
         self._keep(rule, list(first.values()))
 
-    def _keep(self, rule: str, kept: list[Offer]) -> None:
+    def _keep(self, rule: str, kept: list[ListedPrice]) -> None:
         self.dropped[rule] = len(self.offers) - len(kept)
         self.offers = kept
 
 
 def _grouped(
-    offers: Sequence[Offer], key: Callable[[Offer], _Key], value: Callable[[Offer], _Value]
+    offers: Sequence[ListedPrice],
+    key: Callable[[ListedPrice], _Key],
+    value: Callable[[ListedPrice], _Value],
 ) -> dict[_Key, list[_Value]]:
     groups: dict[_Key, list[_Value]] = {}
     for one in offers:
@@ -209,7 +248,7 @@ def median_usd(prices: Sequence[float]) -> float:
     return low + (high - low) * 0.5
 
 
-def _offer_key(one: Offer) -> tuple[object, ...]:
+def _offer_key(one: ListedPrice) -> tuple[object, ...]:
     # Text of the price, for a price that is not a number is unlike itself.
     place = (one.provider, one.region, one.zone, one.instance)
     return *place, one.spelling, one.count, one.kind, str(one.usd_h)
@@ -219,24 +258,24 @@ def _is_amount(value: float) -> bool:
     return isfinite(value) and value > 0
 
 
-def _is_full_price(one: Offer) -> bool:
+def _is_full_price(one: ListedPrice) -> bool:
     return one.ondemand_usd_h is not None and one.usd_h * SPOT_ROUNDING >= one.ondemand_usd_h
 
 
-def _flat_key(one: Offer) -> tuple[str, str, str, str, float]:
+def _flat_key(one: ListedPrice) -> tuple[str, str, str, str, float]:
     return one.provider, one.region, one.spelling, one.kind, one.usd_h
 
 
-def _sold_by(one: Offer) -> tuple[str, str, str]:
+def _sold_by(one: ListedPrice) -> tuple[str, str, str]:
     return one.provider, one.accelerator, one.kind
 
 
-def _canonical_spelling(one: Offer) -> str:
+def _canonical_spelling(one: ListedPrice) -> str:
     meant = {**_CANONICAL, **_CANONICAL_BY_NEBIUS} if one.provider == "nebius" else _CANONICAL
     return meant.get(one.spelling, one.spelling)
 
 
-def _per_chip(one: Offer) -> Offer:
+def _per_chip(one: ListedPrice) -> ListedPrice:
     """Turn a TPU slice into a generation and a number of chips."""
     found = _TPU_SLICE.fullmatch(one.spelling)
     if found is None:
@@ -246,7 +285,7 @@ def _per_chip(one: Offer) -> Offer:
     return replace(one, spelling=generation, count=one.count * (cores / (2.0 if two else 1.0)))
 
 
-def _host_usd_h(one: Offer, hosts: _HostPrices) -> float | None:
+def _host_usd_h(one: ListedPrice, hosts: _HostPrices) -> float | None:
     """Return the price of the host: zero if the offer includes it, None if unknown."""
     # A TPU slice comes with its host; every other GCP row without an instance does not.
     if one.provider != "gcp" or one.instance or one.spelling.startswith("tpu-"):

@@ -11,7 +11,13 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tenfold.files.prices.rules import Offer, filter_named, filter_offers, median_usd, offers_of
+from tenfold.files.prices.rules import (
+    ListedPrice,
+    filter_named,
+    filter_offers,
+    listed_prices,
+    median_usd,
+)
 from tenfold.files.prices.tables import read_table
 from tenfold.model.facts.catalogue import FactTable
 from tenfold.model.fleet.facility import PriceFact, PriceKind
@@ -48,23 +54,30 @@ def read_price_catalogue(
     `hosts` is a table of GCP machine types: GCP lists accelerators without their host, and
     such offers are dropped where no host is found.
     """
-    offers = offers_of(read_table(path, _TEXT, _NUMBERS))
+    used, notes = normalise(listed_prices(read_table(path, _TEXT, _NUMBERS)), accelerators, hosts)
+    return _facts(used, source, date), notes
+
+
+def normalise(
+    listed: list[ListedPrice], accelerators: FactTable[Accelerator], hosts: Path | None = None
+) -> tuple[list[ListedPrice], PriceNotes]:
+    """Return the offers that pass every rule, per accelerator and by the name of its fact."""
     host_table = None if hosts is None else read_table(hosts, _HOST_TEXT, _HOST_NUMBERS)
-    priced, dropped = filter_offers(offers, host_table)
+    priced, dropped = filter_offers(listed, host_table)
     named, unresolved = _resolve(priced, accelerators)
     used, dropped_named = filter_named(named)
     notes = PriceNotes(
-        offers_read=len(offers),
+        offers_read=len(listed),
         offers_used=len(used),
         dropped={**dropped, **dropped_named},
         unresolved=unresolved,
     )
-    return _facts(used, source, date), notes
+    return used, notes
 
 
 def _resolve(
-    offers: list[Offer], accelerators: FactTable[Accelerator]
-) -> tuple[list[Offer], dict[str, int]]:
+    offers: list[ListedPrice], accelerators: FactTable[Accelerator]
+) -> tuple[list[ListedPrice], dict[str, int]]:
     """Return offers by the name of their fact, and counts of names that match no fact."""
     spellings = Counter(one.spelling for one in offers)
     found = {spelling: accelerators.find(spelling) for spelling in sorted(spellings)}
@@ -75,8 +88,8 @@ def _resolve(
     return resolved, {name: spellings[name] for name in found if name not in names}
 
 
-def _facts(offers: list[Offer], source: str, date: str) -> list[PriceFact]:
-    groups: dict[tuple[str, str, PriceKind], list[Offer]] = {}
+def _facts(offers: list[ListedPrice], source: str, date: str) -> list[PriceFact]:
+    groups: dict[tuple[str, str, PriceKind], list[ListedPrice]] = {}
     for one in offers:
         groups.setdefault((one.provider, one.accelerator, one.kind), []).append(one)
     facts: list[PriceFact] = []

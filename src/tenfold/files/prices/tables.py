@@ -1,4 +1,4 @@
-"""Read the tables that price catalogues come in: CSV, gzipped CSV or Parquet.
+"""Read the tables that price catalogues come in: CSV, gzipped CSV, Parquet or JSON.
 
 A public catalogue is written by scripts, so a column that is missing or not a number is
 a fault of the whole file and is refused here. A row with an odd price is not: that is
@@ -14,13 +14,15 @@ from decimal import Decimal
 from pathlib import Path
 from typing import cast
 
+import msgspec
 from msgspec import Struct
 
 from tenfold.files.core.document import SIZE_MAX_BYTES, read_bytes
 from tenfold.files.core.parquet import arrow_for
 from tenfold.model.errors import InputError
 
-SUFFIXES = (".csv", ".csv.gz", ".parquet")
+SUFFIXES = (".csv", ".csv.gz", ".parquet", ".json")
+Columns = Mapping[str, Sequence[object]]
 
 
 class PriceTable(Struct, frozen=True):
@@ -32,7 +34,13 @@ class PriceTable(Struct, frozen=True):
 
 def read_table(path: Path, text: Sequence[str], numbers: Sequence[str]) -> PriceTable:
     """Return the named columns of a table."""
-    columns = _read(path)
+    return table_of(path, read_columns(path), text, numbers)
+
+
+def table_of(
+    path: Path, columns: Columns, text: Sequence[str], numbers: Sequence[str]
+) -> PriceTable:
+    """Return some columns of a table that was read, as text or as numbers."""
     for column in (*text, *numbers):
         if column not in columns:
             raise InputError(
@@ -48,7 +56,8 @@ def read_table(path: Path, text: Sequence[str], numbers: Sequence[str]) -> Price
     )
 
 
-def _read(path: Path) -> Mapping[str, Sequence[object]]:
+def read_columns(path: Path) -> Columns:
+    """Return every column of a table by its name."""
     if not path.name.endswith(SUFFIXES):
         raise InputError(
             "unknown-suffix",
@@ -60,8 +69,10 @@ def _read(path: Path) -> Mapping[str, Sequence[object]]:
     try:
         if path.suffix == ".parquet":
             return _parquet(content, path)
+        if path.suffix == ".json":
+            return _json(content)
         return _csv(_unpacked(content, path) if path.suffix == ".gz" else content)
-    except (csv.Error, OSError, EOFError, ValueError, zlib.error) as error:
+    except (csv.Error, OSError, EOFError, RecursionError, ValueError, zlib.error) as error:
         reason = str(error).splitlines()[0] if str(error) else "it is truncated"
     raise InputError(
         "unreadable-table",
@@ -84,6 +95,20 @@ def _csv(content: bytes) -> dict[str, list[str | None]]:
         for at, column in enumerate(columns if row else []):
             column.append(row[at] or None if at < len(row) else None)
     return dict(zip(header, columns, strict=True))
+
+
+def _json(content: bytes) -> dict[str, list[object]]:
+    rows: object = msgspec.json.decode(content)
+    if isinstance(rows, dict):
+        # Some tools wrap the list: {"items": [...]}.
+        rows = next((one for one in cast(dict[str, object], rows).values()), None)
+    if not isinstance(rows, list) or not all(
+        isinstance(row, dict) for row in cast(list[object], rows)
+    ):
+        raise ValueError("it is not a list of objects")
+    table = cast(list[dict[str, object]], rows)
+    names = dict.fromkeys(name for row in table for name in row)
+    return {name: [row.get(name) for row in table] for name in names}
 
 
 def _parquet(content: bytes, path: Path) -> dict[str, list[object]]:

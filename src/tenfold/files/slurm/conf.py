@@ -18,6 +18,8 @@ from tenfold.model.units import SECOND, Millis
 
 T = TypeVar("T")
 INCLUDE_DEPTH_MAX = 10
+UNSET = ("", "(null)", "N/A", "n/a", "NONE", "none")
+"""How `scontrol show` prints a setting without a value."""
 _PAIR = re.compile(r'(?<!\w)([A-Za-z_]\w*)\s*\+?=\s*("[^"]*"|\S*)')
 _COMMENT = re.compile(r"(?<!\\)#.*")
 _OTHER_LINES = ("nodename", "nodeset", "downnodes", "frontendname")
@@ -79,6 +81,22 @@ def read_slurm_conf(path: Path) -> SlurmPolicy:
     policy = _policy(conf)
     if conf.findings:
         raise InvalidFile(str(path), conf.findings)
+    return policy
+
+
+def read_shown_policy(config: str, partitions: str, file: str) -> SlurmPolicy:
+    """Return the policy in `scontrol show config` and `scontrol show partitions --oneliner`."""
+    conf = _Conf()
+    for number, line in enumerate(config.splitlines(), start=1):
+        key, equals, value = line.partition("=")
+        if equals and value.strip() not in UNSET and key.strip().isidentifier():
+            conf.add([Setting(key.strip(), value.strip(), file, number)])
+    for number, line in enumerate(partitions.splitlines(), start=1):
+        pairs = [Setting(key, _unquoted(text), file, number) for key, text in _PAIR.findall(line)]
+        conf.add([pair for pair in pairs if pair.value not in UNSET])
+    policy = _policy(conf)
+    if conf.findings:
+        raise InvalidFile(file, conf.findings)
     return policy
 
 

@@ -61,13 +61,18 @@ def read_slurm_file(path: Path, size_max_bytes: int) -> Inventory:
 
 def read_slurm_nodes(text: str, file: str) -> Inventory:
     """Return the nodes in the output of `scontrol show nodes` or `sinfo --json`."""
+    tables, cluster, format = node_tables(text, file)
+    return _inventory(tables, file, cluster, format)
+
+
+def node_tables(text: str, file: str) -> tuple[list[Table], str, str]:
+    """Return a table for each node, the cluster's name if known, and the format."""
     if not _is_json(text):
-        return _inventory(read_node_text(text, file), file, "", "`scontrol show nodes` output")
+        return read_node_text(text, file), "", "`scontrol show nodes` output"
     values = read_json(text, file, COMMAND)
     command = "scontrol show nodes" if isinstance(values.get("nodes"), list) else "sinfo"
     cluster = text_at(table_at(table_at(values, "meta"), "slurm"), "cluster")
-    tables = _node_tables(values, file)
-    return _inventory(tables, file, cluster, f"`{command} --json` output")
+    return _node_tables(values, file), cluster, f"`{command} --json` output"
 
 
 def _is_json(text: str) -> bool:
@@ -131,12 +136,12 @@ def _group(row: Table, name: str, file: str) -> Table:
 def _node(table: Table, file: str, notes: list[str]) -> InventoryNode:
     name = text_at(table, "name")
     where = f"node `{name}`" if name else "a node without a name"
-    accelerator, gpus = _gpus(text_at(table, "gres"), where, file, notes)
+    accelerator, gpus = gpus_of_gres(text_at(table, "gres"), where, file, notes)
     labels = {
         "features": ",".join(words_at(table, "features")),
         "partitions": ",".join(words_at(table, "partitions")),
     }
-    why = _why_unusable(table)
+    why = why_unusable_of(table)
     return InventoryNode(
         name=name,
         accelerator=accelerator,
@@ -150,7 +155,7 @@ def _node(table: Table, file: str, notes: list[str]) -> InventoryNode:
     )
 
 
-def _gpus(gres: str, where: str, file: str, notes: list[str]) -> tuple[str | None, int]:
+def gpus_of_gres(gres: str, where: str, file: str, notes: list[str]) -> tuple[str | None, int]:
     """Return the GPU type and count of a `Gres` text such as `gpu:h100:8(S:0-1)`."""
     counts: dict[str, int] = {}
     for part in _GRES_COMMA.split(gres):
@@ -178,7 +183,8 @@ def _gpus(gres: str, where: str, file: str, notes: list[str]) -> tuple[str | Non
     return most or None, counts[most]
 
 
-def _why_unusable(table: Table) -> str:
+def why_unusable_of(table: Table) -> str:
+    """Return why no job can start on a node; empty if one can."""
     stated = table.get("state")
     states = [stated] if isinstance(stated, str) else words_at(table, "state")
     states = [*states, *words_at(table, "state_flags")]

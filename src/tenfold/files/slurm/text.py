@@ -11,7 +11,12 @@ from tenfold.model.errors import InputError
 
 _KEY = re.compile(r"(?:^|(?<=\s))([A-Z][A-Za-z_]*)=")
 _FREE_TEXTS = ("Reason", "Comment", "Extra")
-_NUMBERS = {"CPUTot": "cpus", "RealMemory": "real_memory"}
+_NUMBERS = {
+    "CPUTot": "cpus",
+    "RealMemory": "real_memory",
+    "CPUAlloc": "alloc_cpus",
+    "AllocMem": "alloc_memory",
+}
 _TEXTS = {
     "NodeName": "name",
     "Gres": "gres",
@@ -20,6 +25,7 @@ _TEXTS = {
     "Reason": "reason",
     "Partitions": "partitions",
     "AvailableFeatures": "features",
+    "AllocTRES": "tres_used",
 }
 _EMPTY = ("(null)", "N/A", "n/a", "none")
 

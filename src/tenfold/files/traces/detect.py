@@ -30,6 +30,10 @@ _HEADERS: dict[str, tuple[str, ...]] = {
     "helios": ("gpu_num", "submit_time", "vc"),
     "sacct": ("JobID", "Submit"),
 }
+_SACCT_COLUMNS = (
+    "JobID,User,Account,QOS,State,Submit,Start,End,ElapsedRaw,TimelimitRaw,ReqTRES,AllocTRES,"
+    "NNodes,Priority"
+)
 _PAI_WIDTHS = (6, 10)
 _SNIFF_BYTES = 64 * 1024
 
@@ -82,8 +86,8 @@ def detect(files: Sequence[Path]) -> str:
     raise InputError(
         "unknown-trace",
         f"unknown trace format: `{first}` starts with `{line[:60]}`",
-        f"convert it with `tenfold sim import FORMAT FILE --out jobs.csv` (formats: "
-        f"{', '.join(FORMATS)}), or use a table with the columns {', '.join(JOB_COLUMNS)}",
+        "convert it with `tenfold sim import FORMAT FILE --out jobs.csv`, or use a table with the "
+        f"columns {', '.join(JOB_COLUMNS)}; formats: {', '.join(FORMATS)}",
         file=str(first),
         line=1,
     )
@@ -100,11 +104,13 @@ def _first_line(start: bytes) -> str:
 def check_parsable(path: Path, line: str) -> None:
     """Raise if the first line of a file is that of `sacct` without `--parsable2`."""
     words = line.replace("|", " ").split()
-    if "|" not in line.rstrip("|") and all(column in words for column in _HEADERS["sacct"]):
+    # Of the columns that are needed, `sacct` prints only this one unless it is asked for more.
+    if "|" not in line.rstrip("|") and "," not in line and "JobID" in words:
+        more = "" if "Submit" in words else f" and `--format={_SACCT_COLUMNS}`"
         raise InputError(
             "not-parsable",
             f"`{path}` is the output of `sacct` in columns, which cuts long values off",
-            "run `sacct` with `--parsable2` (`-P`)",
+            f"run `sacct` with `--parsable2` (`-P`){more}",
             file=str(path),
             line=1,
         )

@@ -110,7 +110,7 @@ def _check_needed(path: Path, header: Sequence[str], needed: Sequence[str], line
         if name not in header:
             raise InputError(
                 "missing-column",
-                f"`{path}` has no column `{name}`",
+                f"the header has no column `{name}`",
                 f"required columns: {', '.join(needed)}",
                 file=str(path),
                 line=line,

@@ -124,12 +124,12 @@ class TermChecks:
         count = cell(self._columns.array_milli, row)
         most = cell(self._columns.array_most_milli, row)
         if most is not None and (most < 0 or most % WHOLE):
-            shown = f"`array_most` must be a whole number of members, got {_shown(most)}"
+            shown = f"`array_most` must be a whole number of tasks, got {_shown(most)}"
             yield (
                 "array_most",
                 "wrong-value",
                 shown,
-                "leave it empty to allow all members at the same time",
+                "leave it empty to allow all tasks at the same time",
             )
         if count is None:
             return

@@ -40,10 +40,11 @@ ROWS_MOST = 14
 LEAST_DRAWN = 2
 """Fewer points than this are no chart."""
 BREAKS, ASSUMED, HOLDS = "breaks", "breaks, by assumed values", "OK at every requested factor"
+OVER = "over today"
 PALE = "#bfdbfe"
 WIDE, ROW, BELOW = 1_030, 28, 52
 LABELS_SHARE = 0.3
-LOWEST, BEYOND = 0.25, 1.6
+LOWEST, BEYOND = 0.1, 1.6
 """Where the axis of factors begins at the earliest, and how far it goes past those requested."""
 RISES = 1.001
 """A layer that rises by less over all factors is constant and not worth a curve."""
@@ -66,6 +67,8 @@ class LayerHeadroom(Struct, frozen=True, kw_only=True):
     first: bool = False
     assumed: bool = False
     """Whether it rests on assumed values and is not ranked."""
+    over: bool = False
+    """Whether it is over its limit whatever the factor."""
 
 
 def _times(value: float) -> str:
@@ -195,7 +198,7 @@ def _headroom_row(one: LayerHeadroom, most: float, field: PlotArea, y: float) ->
         return parts
     low = field.x(one.k if one.low is None else one.low)
     high = field.right if one.high is None else field.x(one.high)
-    if one.low is not None or one.high is not None:
+    if not one.over and (one.low is not None or one.high is not None):
         parts.append(box((low, y - 4), (high - low, 8), PALE, words))
     parts.append(dot((field.x(one.k), y), 6 if one.first else 5, colour, words))
     return parts
@@ -208,6 +211,8 @@ def _drawn(one: LayerHeadroom, most: float) -> bool:
 def _headroom_words(one: LayerHeadroom, most: float) -> str:
     if one.k is None or not _drawn(one, most):
         return f">{most:g}x"
+    if one.over:
+        return OVER
     if one.low is None and one.high is None:
         return f"{_short(one.k)}x"
     low = _short(one.k if one.low is None else one.low)

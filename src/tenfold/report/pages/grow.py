@@ -100,7 +100,7 @@ def _costs(grown: GrowPage) -> str:
     if grown.orders[1]:
         how = (
             "What the fixes add to a month. `~` marks an assumed price; a larger budget is not a "
-            "cost. Totals are cumulative, and count parts without a price apart."
+            "cost. Totals are cumulative, and list unpriced parts separately."
         )
         parts += [prose_html(how), _table(grown.stages), _table(grown.orders)]
     return "".join(parts)

@@ -12,7 +12,8 @@ from msgspec import Struct
 from tenfold.report.charts.svg import clean
 
 Cell = str | int | float
-_NUMERIC = re.compile(r"^[<~-]?\$?\d[\d,.]*( ?[%\w/]+)?$|^-$")
+_FIGURE = r"^[<>~-]?\$?\d[\d,.]*( ?[%\w/]+)?( \+ \d+ unpriced)?$"
+_NUMERIC = re.compile(rf"{_FIGURE}|^(-|free|unknown)$")
 _CODE = re.compile(r"`([^`]+)`")
 SHORT = 26
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -28,7 +29,7 @@ main { max-width: 1080px; margin: 0 auto; padding: 32px 20px 48px; }
 h1 { font-size: 28px; line-height: 1.2; margin: 0 0 8px; letter-spacing: -0.01em; }
 h2 { font-size: 18px; margin: 0 0 12px; }
 p { margin: 0 0 12px; max-width: 76ch; }
-.lead { font-size: 17px; color: var(--muted); margin-bottom: 24px; }
+.lead { font-size: 18px; margin-bottom: 24px; }
 section { background: var(--card); border: 1px solid var(--rule); border-radius: 10px;
   padding: 20px 24px; margin: 0 0 16px; }
 .wide { overflow-x: auto; margin: 0 0 12px; }
@@ -55,10 +56,11 @@ li { margin-bottom: 6px; }
 .tile span { color: var(--muted); font-size: 12.5px; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(440px, 100%), 1fr));
   gap: 16px; margin: 0 0 12px; }
-figure { margin: 0; }
+figure { margin: 0; width: fit-content; max-width: 100%; overflow: hidden;
+  border: 1px solid var(--rule); border-radius: 8px; }
+figure svg { display: block; }
 @media screen and (prefers-color-scheme: dark) {
-  figure svg { filter: invert(0.92) hue-rotate(180deg); } }
-figure svg { display: block; border: 1px solid var(--rule); border-radius: 8px; }
+  figure svg { filter: invert(1) hue-rotate(180deg); mix-blend-mode: screen; } }
 footer { color: var(--muted); font-size: 12.5px; }
 @media (max-width: 640px) { main { padding: 20px 12px 32px; } section { padding: 16px; }
   .wide table:has(thead) { min-width: 640px; } }

@@ -6,6 +6,12 @@ BASIS = {"itself": "its own earlier results", "pool": "its pool"}
 
 NODES = {
     "by-hand": Template("{note:text}", plain="cordoned by an operator"),
+    "leaving": Template("leaves the fleet once its jobs have ended[, as {by:user} asked]"),
+    "closed-in-engine": Template("{said:text}", plain="its engine schedules nothing there"),
+    "used-by-others": Template(
+        "used by jobs that Tenfold did not start: {said:text}",
+        plain="used by jobs that Tenfold did not start",
+    ),
     "keeps-failing-jobs": Template(
         "jobs keep failing on {node:node} but not on other nodes in its pool: {causes:causes}"
         "[; {more?} earlier]",

@@ -24,7 +24,10 @@ PARTS = {
     "other_s": "launch and step overhead",
     "jitter_s": "jitter",
 }
-GROWS = "time in {part:word} grows from {was:.0%} to {now:.0%} of a step"
+GROWS = (
+    "[time in {part:word} grows from {was:.0%} to {now:.0%} of a step"
+    "|no single part of a step explains it]"
+)
 OF_MEMORY = "the smallest layout needs {least_bytes:GiB} per GPU, but a GPU has {room_bytes:GiB}"
 
 
@@ -66,11 +69,12 @@ PLANS = {
         f"{{model:word}} does not fit on [{{gpus:#GPU}}: {OF_MEMORY}|{{gpus:#GPU}} or fewer]"
     ),
     "batch-rounded": Template(
-        "{asked:,} sequences per step do not divide over {gpus:#GPU}: planned with {used:,}, the "
+        "{asked:,} sequences per step do not divide evenly across {gpus:#GPU}: planned with "
+        "{used:,}, the "
         "nearest batch that divides well"
     ),
     "batch-divides-poorly": Template(
-        "{batch:,} sequences per step divide poorly over {gpus:#GPU}: {better:,} would train "
+        "{batch:,} sequences per step divide poorly across {gpus:#GPU}: {better:,} would train "
         "{faster:.0%} more tokens per second"
     ),
     "size-not-whole": Template(
@@ -96,6 +100,11 @@ PLANS = {
         "{replicas:#replica} of {each} x {accelerator:word} in {precision:word}: "
         "[${usd?:.2f} per million output tokens|no price known], up to {qps:.3g} requests/s each"
     ),
+    "sized-by-tail": Template(
+        "with {needed:#replica}, {attainment:.1%} of requests get their first token within "
+        "{ttft_s:s} and the others within {tpot_s:s} each, and at least {free:.0%} of the capacity "
+        "is free; with {spare:#spare replica} on top, {used:.0%} of the capacity is used"
+    ),
     "ttft-missed": Template(
         "{candidates:#candidate} would miss the TTFT target of {limit_s:s} even for a single "
         "request; the best TTFT of any candidate is {best_s:s}"
@@ -108,23 +117,29 @@ PLANS = {
         "tp {tp} spans more than one scale-up domain of {domain:#GPU}: a step takes {step_s:s} "
         "instead of {inside_s:s} with tp {domain} ({slower:+.0%})"
     ),
-    "at-the-top": Template("throughput still scales at {gpus:#GPU}, the largest size available"),
+    "at-the-top": Template("throughput still scales at {gpus:#GPU}, the largest size considered"),
     "at-the-knee": Template("{gpus:#GPU} is the knee of the scaling curve"),
     "deadline-met": Template(
-        "{gpus:#GPU} is the cheapest size that meets the {limit:g}-day deadline: "
-        "{days:.1f} days, ${usd:,.0f}"
+        "{gpus:#GPU} is the cheapest size that meets the {limit:g}-day deadline[ and keeps the "
+        "batch at {batch?:,}]: {days:.1f} days[, ${usd?:,.0f}]"
     ),
     "budget-met": Template(
-        "{gpus:#GPU} is the fastest size within the ${limit:,.0f} budget: "
-        "{days:.1f} days, ${usd:,.0f}"
+        "{gpus:#GPU} is the fastest size within the ${limit:,.0f} budget[ that keeps the batch at "
+        "{batch?:,}]: {days:.1f} days, ${usd:,.0f}"
     ),
     "deadline-missed": Template(
-        "no size meets the {limit:g}-day deadline; the closest is {gpus:#GPU} with "
-        "{days:.1f} days and ${usd:,.0f}"
+        "no size meets the {limit:g}-day deadline; the fastest is {gpus:#GPU}: "
+        "{days:.1f} days[, ${usd?:,.0f}]"
     ),
     "budget-missed": Template(
-        "no size fits the ${limit:,.0f} budget; the closest is {gpus:#GPU} with "
-        "{days:.1f} days and ${usd:,.0f}"
+        "no size fits the ${limit:,.0f} budget; the cheapest is {gpus:#GPU}: "
+        "${usd:,.0f}, {days:.1f} days"
+    ),
+    "size-deadline-missed": Template(
+        "{gpus:#GPU} miss the {limit:g}-day deadline: {days:.1f} days[, ${usd?:,.0f}]"
+    ),
+    "size-budget-missed": Template(
+        "{gpus:#GPU} exceed the ${limit:,.0f} budget: ${usd:,.0f}, {days:.1f} days"
     ),
     "no-model": Template(
         "no model given: set `--model`, or `model` under `expects` in the fleet file"
@@ -134,7 +149,6 @@ PLANS = {
         "{deadline_s:,.0f} s, but {site:name} needs {needed_s:,.0f} s"
     ),
     "does-not-fit": Template(
-        "{model:word} does not fit on the {accelerator:word} GPUs at {site:name} with this batch "
-        "size"
+        "{model:word} does not fit on the {accelerator:word} GPUs at {site:name} at this batch size"
     ),
 }

@@ -2,16 +2,38 @@
 
 from collections.abc import Mapping
 
+from tenfold.report.reasons.bursts import BURSTS
+from tenfold.report.reasons.models import MODELS
 from tenfold.report.reasons.nodes import NODES
 from tenfold.report.reasons.plans import PLANS
 from tenfold.report.reasons.remedies import REMEDIES
 from tenfold.report.reasons.requests import REQUESTS
 from tenfold.report.reasons.running import ATTEMPTS, ENDS, STAGES
+from tenfold.report.reasons.scaling import SCALING
+from tenfold.report.reasons.services import SERVICES
+from tenfold.report.reasons.slurm import SLURM
 from tenfold.report.reasons.stops import STOPS
 from tenfold.report.reasons.template import Template
 from tenfold.report.reasons.waiting import NEVER, RULES, WAITING
 
-PARTS = (WAITING, RULES, NEVER, STOPS, STAGES, ENDS, ATTEMPTS, NODES, REMEDIES, REQUESTS, PLANS)
+PARTS = (
+    WAITING,
+    RULES,
+    NEVER,
+    STOPS,
+    STAGES,
+    ENDS,
+    ATTEMPTS,
+    NODES,
+    REMEDIES,
+    REQUESTS,
+    PLANS,
+    SCALING,
+    SERVICES,
+    SLURM,
+    MODELS,
+    BURSTS,
+)
 REASONS: Mapping[str, Template] = {
     code: template for part in PARTS for code, template in part.items()
 }

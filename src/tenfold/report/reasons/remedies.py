@@ -10,13 +10,13 @@ REMEDIES = {
     "ask-gpus": Template("request {gpus:#GPU} instead of {before}"),
     "ask-accelerators": Template("request {accelerators:names}"),
     "ask-limit": Template(
-        "set its time limit to {limit_ms:ms}, so that it ends before its nodes are needed"
+        "set its time limit to {limit_ms:ms}, so that it finishes before its nodes are needed"
     ),
     "ask-priority": Template("raise its priority from {before} to {priority}"),
     "ask-domain": Template("allow more than one {within:level} (set `how` to {how:name})"),
     "ask-tags": Template("drop the tags [{tags:listed} and {tags_more:,} more|{tags:all}]"),
     "ask-after": Template("drop the dependency on {jobs:jobs}"),
-    "ask-off-peak": Template("let it start during peak hours"),
+    "ask-off-peak": Template("allow it to start during peak hours"),
     "ask-array": Template("raise its array limit to {most}"),
     "raise-limit": Template(
         "{what:word} {team:team} by {by:amount}",
@@ -27,7 +27,7 @@ REMEDIES = {
         },
     ),
     "rent-nodes": Template(
-        "rent {nodes:#node} ({gpus} [{accelerator?:word}|GPUs])[ for ${usd:,.2f}/h]"
+        "rent {nodes:#node} with {gpus} [{accelerator?:word} |]GPUs[ for ${usd:,.2f}/h]"
     ),
     "shrink-job": Template("shrink {job:job} from {before} to {gpus:#GPU}"),
     "move-jobs": Template("move {jobs:jobs} to other nodes"),

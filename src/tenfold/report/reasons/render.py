@@ -27,7 +27,7 @@ from tenfold.model.reason import (
 )
 from tenfold.model.units import HOUR, MINUTE, SECOND
 from tenfold.report.reasons.registry import shown_code, template_of
-from tenfold.report.reasons.template import Field, Template
+from tenfold.report.reasons.template import VERB, Field, Template
 from tenfold.report.visible import visible_line
 
 NAMED_MOST = 4
@@ -219,6 +219,8 @@ def _number_text(value: float, kind: str) -> str:
         return f"{value / (1 << 30):,.0f} GiB"
     if kind.startswith("#"):
         return plural(value, kind[1:])
+    if kind == VERB:
+        return "has" if value == 1 else "have"
     if kind == ",":
         return f"{value:,g}" if isinstance(value, float) else f"{value:,}"
     return format(value, kind)

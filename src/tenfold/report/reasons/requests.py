@@ -5,6 +5,10 @@ from tenfold.report.reasons.template import Template
 REQUESTS = {
     "shutting-down": Template("the control plane is shutting down"),
     "too-many-requests": Template("{most} requests are already queued"),
+    "standby": Template(
+        "this control plane is a standby[; the leader is {url:word}|]", plain="standby"
+    ),
+    "not-leader": Template("this control plane is not the leader[; {url:word} is|]"),
     "loop-ended": Template("the scheduling loop ended: restart the control plane"),
     "starting": Template("the control plane is reading its journal"),
     "journal-waits": Template("the journal has not responded for {waited_s:.0f} s"),

@@ -33,6 +33,8 @@ OPEN: Mapping[str, type] = {
 WORDS = ("word", "words", "name", "names", "listed", "all", "level")
 """Kinds of plain text: a word, a quoted name, lists of those, a level of domains. Of a list of
 names, `names` means any of them and `all` every one; `listed` is followed by more."""
+VERB = "has"
+"""A verb that agrees with a number: `has` for 1, otherwise `have`. The field is shown elsewhere."""
 _TOKEN = re.compile(r"\{(\w+)(\??)(?::([^}]*))?\}|[\[\]|]|[^\[\]{}|]+")
 
 
@@ -75,7 +77,7 @@ class Template:
     @cached_property
     def kinds(self) -> dict[str, str]:
         """The kind of every field that the reason may have."""
-        return {one.name: one.kind for one in _fields(self.parts)}
+        return {one.name: one.kind for one in _fields(self.parts) if one.kind != VERB}
 
     def filled(self, shown: Callable[[Field], str | None]) -> str | None:
         """Return the sentence; None if a required field is missing."""

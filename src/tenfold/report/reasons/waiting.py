@@ -3,10 +3,11 @@
 from tenfold.report.reasons.template import Template
 
 NEEDS = "needs [{gpus?:#GPU} on ]{nodes:#node}"
-HAD = (
-    "enough room on {with_room} of {alike:#node}[ ({away?} unavailable)]"
-    "[ ({in_window?} in a window)][; {ahead?:#job} ahead]"
+ENOUGH = (
+    "[{with_room?} of {alike:#eligible node} {with_room:has} enough"
+    "|none of {alike:#eligible node} has enough]"
 )
+HAD = f"{ENOUGH}[ ({{away?}} unavailable)][ ({{in_window?}} in a window)][; {{ahead?:#job}} ahead]"
 QUOTA = "requests {asked:amount}; {team:team} holds {held:number} (quota {quota:number}"
 IN_ONE = {"required": "in one", "balanced": "split evenly by", "spread": "spread by"}
 
@@ -23,11 +24,16 @@ WAITING = {
         how=IN_ONE,
         shown="fragmented",
     ),
+    "tagged-nodes-down": Template(
+        f"{NEEDS}[ tagged {{tags:all}}]; all {{alike:#node}} with these tags are unavailable, "
+        "and it may not run on others[; {ahead?:#job} ahead]",
+        plain="every node with its tags is unavailable",
+    ),
     "wrong-domain": Template(
         f"{NEEDS} {{how:word}} {{within:level}}"
-        "[; the best one, {domain:name}, has enough room on {domain_with_room} of "
-        "{domain_nodes:#node}"
-        "|; enough room on {with_room} of {alike:#node}, but not in that layout]"
+        "[; in the best one, {domain:name}, {domain_with_room} of {domain_nodes:#node} "
+        "{domain_with_room:has} enough"
+        "|; {with_room} of {alike:#eligible node} {with_room:has} enough, but not in that layout]"
         "[; {ahead?:#job} ahead]",
         plain="free nodes are in the wrong domain",
         how=IN_ONE,
@@ -42,14 +48,14 @@ WAITING = {
     ),
     "others-first": Template(
         "capacity is free, but other jobs are ahead"
-        "[: enough room on {with_room} of {alike:#node}][ ({away?} unavailable)]"
+        "[: {with_room} of {alike:#eligible node} {with_room:has} enough][ ({away?} unavailable)]"
         "[; {ahead?:#job} ahead][; {freeing:word}]",
         freeing={"yes": "capacity is being freed for them"},
         shown="jobs-ahead",
     ),
     "held-back": Template(
         "capacity is free, but the policy does not start it yet"
-        "[: enough room on {with_room} of {alike:#node}][ ({away?} unavailable)]"
+        "[: {with_room} of {alike:#eligible node} {with_room:has} enough][ ({away?} unavailable)]"
         "[; {ahead?:#job} ahead]",
         shown="held-by-policy",
     ),
@@ -81,12 +87,12 @@ WAITING = {
         "|starts in {in_ms:ms} on [{node:node}|{closed:#node}] and ends in {until_ms:ms}]",
         plain="a maintenance or team window holds the nodes",
     ),
-    "dependency": Template("waiting for {job:job} to complete"),
+    "dependency": Template("waiting for {job:job} to end"),
     "after-others": Template(
-        "waiting for {job:job}[ and {more?} more] to complete", shown="dependencies"
+        "waiting for {job:job}[ and {more?} more] to end", shown="dependencies"
     ),
     "off-peak": Template("starts only in off-peak hours[, which begin in {in_ms:ms}]"),
-    "array-full": Template("array limit reached: at most {most} members of {array:job} at once"),
+    "array-full": Template("array limit reached: at most {most} tasks of {array:job} at once"),
     "quota-exceeded": Template(f"{QUOTA}, no borrowing)", plain="over the team's quota"),
     "borrow-limit": Template(
         f"{QUOTA}[, may borrow {{borrow:number}}])", plain="over the team's borrowing limit"
@@ -118,17 +124,17 @@ RULES = {
         f"`stops_per_job` protects {PROTECTED}: each was preempted at least {{most:#time}}"
     ),
     "no-preemption": Template(
-        f"`preempts = false`: the policy protects {PROTECTED}, also where its team is within quota"
+        f"`preempts = false`: the policy protects {PROTECTED}, even from jobs within quota"
     ),
     "preemption-delay": Template(
-        "`delay_min`: a job may preempt others once it has waited, in {in_ms:ms}"
+        "`delay_min`: the job has not waited long enough to preempt others; it may in {in_ms:ms}"
     ),
     "hourly-preemptions": Template(
         "`stops_per_hour`: the policy preempts at most {most:#job} an hour; "
         "the next one in {in_ms:ms}"
     ),
     "above-quota": Template(
-        "{team:team} is above its quota with this job, so the job preempts no others"
+        "{team:team} is above its quota with this job, so the job cannot preempt others"
     ),
     "reserved-start": Template(
         "{nodes:#node} reserved for {job:job}, which starts within {in_ms:ms}"
@@ -137,11 +143,18 @@ RULES = {
         "starts by preempting {job:job}[ and {more?} more][ in {in_ms:ms}]",
         plain="starts by preempting other jobs",
     ),
+    "smaller-first": Template(
+        "policy {policy:name} makes no reservations for large jobs: smaller jobs can start first, "
+        "even if submitted later[ ({smaller?:#smaller job} pending)];"
+        " `tenfold up --policy governed` or `--policy slurm` makes them",
+        plain="the policy makes no reservations for large jobs: smaller jobs can start first, "
+        "even if submitted later",
+    ),
     "time-limits": Template(
-        "enough running jobs reach their time limits in {in_ms:ms} at the latest"
+        "running jobs free enough GPUs within {in_ms:ms}, when they reach their time limits"
     ),
 }
-"""Rules that keep capacity from a pending job."""
+"""Rules that prevent a pending job from starting."""
 
 NEVER = {
     "never-fits": Template("no set of identical nodes is large enough, even when idle"),
@@ -149,7 +162,7 @@ NEVER = {
         "no node has {accelerators:names}[ or {accelerators_more:,} more]"
     ),
     "no-node-with-tags": Template(
-        "no node that is large enough ({of:#node}) is[ tagged {tags:listed} and "
+        "of the {of:#node} large enough, none is[ tagged {tags:listed} and "
         "{tags_more:,} more| tagged {tags:all}]"
         "[ without {avoided:names}[ or {avoided_more:,} more]]"
     ),
@@ -171,7 +184,7 @@ NEVER = {
     ),
     "larger-than-a-node": Template(
         "[needs {per_node:#GPU} per node; the largest suitable node has {largest}"
-        "|no node is large enough for one of its members]",
+        "|no node is large enough for one of its processes]",
         plain="larger than any node",
     ),
     "larger-than-the-partition": Template("partition {partition:name} has too few nodes"),

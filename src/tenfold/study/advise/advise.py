@@ -63,6 +63,8 @@ def advise(
     notes = [f"{name.replace('_', ' ')} is unknown" for name in answers.missing]
     if isinstance(better, Misfit):
         notes.extend(render(one) for one in better.reasons)
+    if question.real_time and question.kind == "training":
+        notes.append("real time has no effect on training: no user waits for a step")
     upgrade = None if isinstance(better, Misfit) else better
     steps = tuple(_steps(question, answers, fired, upgrade))
     return Advice(
@@ -141,6 +143,8 @@ def _serving(
         steps.append(_scale_out(question, "one replica handles the usual load"))
     if not steps:
         text = "one replica handles the load; a larger GPU or node lowers its tail latency"
+        if answers.real_time is False:
+            text = "no user waits: queue requests and fill one replica before you add another"
         steps.append(Step(step="vertical", sentence=text))
     return steps
 
@@ -154,7 +158,7 @@ def _training(
     if larger:
         text = "the model does not fit in one node: use a larger scale-up domain"
     else:
-        text = "the job fits in one node, where no network slows it down"
+        text = "the job fits in one node, so the network does not matter"
     steps.append(Step(step="vertical", sentence=text))
     pays = upgrade is not None and upgrade.verdict == "fabric"
     if larger or answers.bound_by == "network" or pays:

@@ -6,6 +6,7 @@ given explicitly always wins over a derived one.
 
 from typing import Annotated, Literal
 
+import numpy as np
 from msgspec import Meta, Struct
 
 from tenfold.compose.fleet import OpenFleet
@@ -28,6 +29,8 @@ Bandwidth = Literal["thin", "ordinary", "fast"]
 REAL_TIME_S = 1.0
 THIN_BYTES_PER_S = 10e9 / 8
 FAST_BYTES_PER_S_PER_GPU = 200e9 / 8
+BATCH_TTFT_S, BATCH_TPOT_S = 3600.0, 10.0
+"""Targets of requests that no user waits for; an assumption."""
 NETWORK_BOUND_SHARE = 0.3
 SPREAD_SHARE = 0.2
 """Share of GPUs outside the largest site above which a fleet counts as spread over sites."""
@@ -102,7 +105,7 @@ def four_answers(question: AdviseQuestion, design: Design | None) -> FourAnswers
         "real_time": question.kind == "inference" and question.ttft_s <= REAL_TIME_S
     }
     if design is not None:
-        found["bandwidth"] = _bandwidth(design)
+        found["bandwidth"] = _bandwidth(question, design)
         found["model_size"] = size = _model_size(question, design)
         found["bound_by"] = None if size is None else _bound_by(question, design, size)
     given = {name: getattr(question, name) for name in FourAnswers.__struct_fields__[:-1]}
@@ -143,37 +146,56 @@ def _today(design: Design) -> ScalePoint | None:
     return within[-1] if within else None
 
 
-def _bandwidth(design: Design) -> Bandwidth:
-    fleet = design.fleet
-    if _spread(fleet):
+def _bandwidth(question: AdviseQuestion, design: Design) -> Bandwidth:
+    if _spread(question, design):
         return "thin"
     fast = design.target.nic_bytes_per_s >= FAST_BYTES_PER_S_PER_GPU
     return "fast" if fast or design.target.gpus <= design.target.scaleup_gpus else "ordinary"
 
 
-def _spread(fleet: OpenFleet) -> bool:
-    """Return whether the GPUs are in several sites with slow links."""
-    spec = fleet.spec
+def _spread(question: AdviseQuestion, design: Design) -> bool:
+    """Return whether the GPUs are in several sites, with links too slow for the job between them.
+
+    A link is too slow for training if the gradients of the model take a large part of its step.
+    """
+    spec = design.fleet.spec
     by_site = {site.id: 0 for site in spec.sites}
     for pool in spec.pools:
         by_site[pool.site] += pool.gpus
     outside = spec.gpus - max(by_site.values())
     widest = max((link.bandwidth for link in spec.links), default=0)
-    return outside > SPREAD_SHARE * spec.gpus and widest < THIN_BYTES_PER_S
+    return outside > SPREAD_SHARE * spec.gpus and widest < _needed_bytes_per_s(question, design)
+
+
+def _needed_bytes_per_s(question: AdviseQuestion, design: Design) -> float:
+    """Return the rate below which a link between sites holds up the job, or any job."""
+    point = _today(design)
+    if question.kind == "inference" or design.request is None or point is None:
+        return THIN_BYTES_PER_S
+    params = design.request.shape.params
+    gradients = params * float(np.asarray(design.target.profile.grad_bytes))
+    # Each site sends its sum to the others and receives theirs, once a step.
+    return 2.0 * gradients / (NETWORK_BOUND_SHARE * point.step_s)
 
 
 def served(question: AdviseQuestion, fleet: OpenFleet) -> ServeAnswer | Misfit | None:
-    """Return the serving plan, or None if the load is not given."""
+    """Return the serving plan, or None if the load is not given.
+
+    Where users are said not to wait, latency is no target and replicas run full.
+    """
     if question.kind != "inference" or question.model is None or question.qps is None:
         return None
+    waits = question.real_time is not False
     service = ServiceDemand(
         model=question.model,
         qps=question.qps,
         input_tokens=question.input_tokens,
         output_tokens=question.output_tokens,
-        ttft_s=question.ttft_s,
-        tpot_s=question.tpot_s,
+        ttft_s=question.ttft_s if waits else BATCH_TTFT_S,
+        tpot_s=question.tpot_s if waits else BATCH_TPOT_S,
         precisions=("bf16",),
+        # Advice is about the size of a replica and their number, not about losing one.
+        spare_replicas=0,
     )
     request = ServeRequest(service=service, shape=model_shape(question.model, fleet.catalogue))
     return plan_serve(request, serve_targets(fleet), keep=1)

@@ -6,19 +6,23 @@ from msgspec.structs import replace
 
 from tenfold.decide.layout.request import PlanningTarget, TrainRequest
 from tenfold.decide.layout.scaling import sizes
+from tenfold.decide.layout.serve import ServeAnswer, ServeRequest, plan_serve
 from tenfold.decide.layout.space import candidates
 from tenfold.model.estimate import NoEstimate, ServeEstimate, ServeRow
 from tenfold.model.facts.shape import ModelPreset
-from tenfold.model.plan import TrainingJob
+from tenfold.model.plan import ServiceDemand, TrainingJob
 from tenfold.physics.training.memory import fits, memory_of
 from tenfold.physics.training.shapes import training_shape
 from tenfold.study.ceiling.design import Design
 from tenfold.study.ceiling.storage import feed_rate, feeding_tier, supplied_bytes_per_s
 from tenfold.study.estimate.serve import estimate_serve
+from tenfold.study.plan.target import serve_targets
 from tenfold.study.plan.train import train_request
 
 SIZES_TRIED = 3
 """How many of the largest sizes are tried: the very largest is often not a power of two."""
+LOW_QPS, USUAL_TTFT_S, USUAL_TPOT_S = 0.01, 1.0, 0.1
+"""Load and targets with which a model counts as served."""
 USUAL_TOKENS = 1024
 """Tokens of a prompt and of an answer, if replicas are counted without a load."""
 
@@ -87,11 +91,25 @@ def _fits(request: TrainRequest, target: PlanningTarget, gpus: int) -> bool:
 
 
 def _largest_served(design: Design) -> ModelPreset | None:
-    presets = _by_size(design)
-    node = min(design.target.gpus_per_node, design.target.scaleup_gpus)
-    rows = [_row(preset.name, design, node) for preset in presets]
-    answers = estimate_serve(rows, design.fleet.catalogue)
-    return next((preset for preset, one in zip(presets, answers, strict=True) if _holds(one)), None)
+    """Return the largest model for which `plan serve` finds a replica inside a node."""
+    pools = [str(pool.id) for pool in design.pools]
+    targets = [one for one in serve_targets(design.fleet) if one.pool in pools]
+    for preset in _by_size(design):
+        service = ServiceDemand(
+            model=preset.name,
+            qps=LOW_QPS,
+            input_tokens=USUAL_TOKENS,
+            output_tokens=USUAL_TOKENS,
+            ttft_s=USUAL_TTFT_S,
+            tpot_s=USUAL_TPOT_S,
+            spare_replicas=0,
+        )
+        answer = plan_serve(ServeRequest(service=service, shape=preset.shape), targets)
+        if isinstance(answer, ServeAnswer) and any(
+            plan.gpus_per_replica <= design.target.gpus_per_node for plan in answer.plans
+        ):
+            return preset
+    return None
 
 
 def gpus_per_replica(design: Design) -> int | None:

@@ -12,7 +12,7 @@ from tenfold.study.ceiling.compute import efficiency, gpu_memory, scale_up
 from tenfold.study.ceiling.design import CeilingQuestion, Design, design_of
 from tenfold.study.ceiling.fabric import fabric_layers
 from tenfold.study.ceiling.failures import checkpoint_write, failures
-from tenfold.study.ceiling.layers import LayerCeiling, ranked
+from tenfold.study.ceiling.layers import COMPARISONS, LayerCeiling, ranked
 from tenfold.study.ceiling.power import rack_power, site_power
 from tenfold.study.ceiling.storage import storage_layers
 
@@ -60,7 +60,10 @@ def ceiling(fleet: OpenFleet, question: CeilingQuestion | None = None) -> Ceilin
             efficiency(design),
         ]
     )
-    first = layers[0] if layers[0].status == "binds" else None
+    binding = [one for one in layers if one.status == "binds"]
+    # A limit comes before a comparison with a faster design, at whatever size.
+    limits = [one for one in binding if one.layer not in COMPARISONS] or binding
+    first = limits[0] if limits else None
     return CeilingAnswer(
         fleet=fleet.spec.name,
         accelerator=design.target.accelerator,
@@ -88,5 +91,5 @@ def _sentence(design: Design, first: LayerCeiling | None) -> str:
         return "no limit can be computed: every layer lacks inputs"
     name, gpus, today = first.title, f"{first.gpus:,}", f"{design.gpus_today:,}"
     if first.headroom < 1:
-        return f"over its limit today: {name}, OK up to {gpus} of {today} GPUs"
+        return f"over its limit today: {name} ({gpus} of {today} GPUs)"
     return f"first limit: {name}, OK up to {gpus} GPUs ({first.headroom:.2g}x today's {today})"

@@ -98,7 +98,7 @@ def fabric_ports(design: Design, fabric: Fabric, plan: FabricPlan) -> LayerCeili
     )
     text = (
         f"{fabric.switch_ports}-port switches with {built} can connect {count(nodes, 'node')}"
-        f"{used}; more need another switch tier"
+        f"{used}; more nodes need another switch tier"
     )
     return name.binds(ceiling, _grade(fabric), text)
 

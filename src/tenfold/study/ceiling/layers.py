@@ -30,6 +30,8 @@ TITLES = {
     "efficiency": "Scaling efficiency",
 }
 """Layers by their names on screen."""
+COMPARISONS = ("scale-up", "efficiency")
+"""Layers that compare a job with a faster one. Beyond the others, it does not run at all."""
 CEILING_GRADES: tuple[CeilingGrade, ...] = ("stated", "supposed", "assumption")
 
 

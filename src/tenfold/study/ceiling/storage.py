@@ -46,8 +46,10 @@ def feeding_tier(design: Design) -> Tier | None:
             known = ", ".join(f"`{tier.id}`" for tier in design.tiers)
             raise InputError(
                 "unknown-tier",
-                f"no tier `{required}` at site `{design.site}`",
-                f"use one of {known}" if known else "add a `[[tier]]` at this site",
+                f"site `{design.site}` has no tier `{required}`",
+                f"use one of {known}"
+                if known
+                else "it has no tiers: leave out `--tier`, or add a `[[tier]]` at this site",
             )
         return named
     quick = [tier for tier in design.tiers if tier.role not in SLOW_ROLES]

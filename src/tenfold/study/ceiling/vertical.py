@@ -59,7 +59,7 @@ def node_blast(design: Design) -> NodeBlast:
         gang_gpus_left=node.gang_gpus_left,
         sentence=(
             f"losing {what} takes out {count(node.gpus, 'GPU')} "
-            f"({figures.share(node.gpu_share)} of the fleet) and stops every job there; "
+            f"({figures.share(node.gpu_share)} of the fleet) and stops every job on it; "
             f"{count(node.gang_gpus_left, 'GPU')} {remain} for the largest job"
         ),
     )

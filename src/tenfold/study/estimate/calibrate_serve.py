@@ -15,7 +15,8 @@ from tenfold.model.facts.catalogue import Catalogue
 from tenfold.model.facts.shape import ModelShape
 from tenfold.model.fleet.hardware import Accelerator
 from tenfold.physics.arrays import Floats
-from tenfold.physics.serving.devices import serving_devices
+from tenfold.physics.network import server_ports
+from tenfold.physics.serving.devices import ServingNetwork, serving_devices
 from tenfold.physics.serving.engines import (
     Catalog,
     ServingProfile,
@@ -46,6 +47,7 @@ class Resolved:
     shape: ModelShape
     part: Accelerator
     profile: ServingProfile
+    network: ServingNetwork
 
     @property
     def group(self) -> Group:
@@ -70,7 +72,12 @@ def resolved(row: ServeRow, catalogue: Catalogue, engines: Catalog) -> Resolved:
     """Return a row with its names looked up, or raise `InputError`."""
     shape = shape_of(row.model, catalogue)
     part = catalogue.accelerators.get(row.accelerator)
-    return Resolved(row, shape, part, resolve(engines, row.engine, part.name))
+    ports = server_ports(part, None, catalogue)
+    network = ServingNetwork(
+        domain=float(max(part.scaleup_gpus, ports.gpus)),
+        bytes_per_s=ports.nics * ports.gbps / ports.gpus / 8 * 1e9,
+    )
+    return Resolved(row, shape, part, resolve(engines, row.engine, part.name), network)
 
 
 def load_of(rows: Sequence[ServeRow]) -> RequestedLoad:
@@ -90,6 +97,8 @@ def load_of(rows: Sequence[ServeRow]) -> RequestedLoad:
         qps=column("qps"),
         mode=np.array([row.mode or DEFAULT_MODE for row in rows]),
         precision=tuple(row.precision or "bf16" for row in rows),
+        requests=np.array([float(row.requests or np.nan) for row in rows]),
+        length_cv=column("length_cv"),
     )
 
 
@@ -153,7 +162,7 @@ def _figure(one: Resolved, name: str, speed: float) -> float:
     served, _ = estimate(
         load_of([one.row]),
         serving_shapes([one.shape]),
-        serving_devices([one.part]),
+        serving_devices([one.part], [one.network]),
         [calibrated(one.profile, speed, 1)],
     )
     return float(getattr(served, name)[0])

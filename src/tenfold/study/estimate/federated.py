@@ -306,7 +306,7 @@ def _assumptions(
             f"{delay:g} ms (--wan-gbps, --wan-latency-ms)"
         )
     if question.average_s is None:
-        lines.append("averaging is assumed to take no time (--average-s)")
+        lines.append("averaging takes no time (--average-s)")
     estimated = [one for one in work if one.step_basis == "estimated"]
     if estimated:
         lines.append("local steps are estimated, not measured (--step-s SITE=SECONDS)")

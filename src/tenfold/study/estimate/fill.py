@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tenfold.model.errors import InputError
-from tenfold.model.estimate import ShapeRow, TrainConfig, TrainRow
+from tenfold.model.estimate import GradientPrecision, ShapeRow, TrainConfig, TrainRow
 from tenfold.model.facts.catalogue import Catalogue
 from tenfold.model.facts.shape import ModelShape
 from tenfold.model.fleet.hardware import Accelerator
 from tenfold.model.plan import TrainPlan
+from tenfold.physics.network import server_ports
 from tenfold.physics.training.arrays import (
     PRECISION_CODES,
     RECOMPUTE_CODES,
@@ -33,7 +34,9 @@ from tenfold.physics.training.defaults import (
 )
 from tenfold.physics.training.names import stack_key, version_family
 from tenfold.physics.training.shapes import training_part, training_shape
+from tenfold.report.figures import count
 
+GRADIENT_BYTES: dict[GradientPrecision, float] = {"fp32": 4.0, "bf16": 2.0}
 DEFAULT_VOCAB = 50_304
 """For rows without a vocabulary size: GPT-2's, padded; an assumption."""
 
@@ -71,7 +74,6 @@ def shape_of(model: str | ShapeRow, catalogue: Catalogue) -> ModelShape:
 DEFAULT_SEQ = 4096
 DEFAULT_SEQ_OF_WIDTHS = 2048
 DEFAULT_MICRO_BATCHES = 8
-DEFAULT_NIC_GBPS = 400.0
 WHOLE_BATCH_FAMILIES = ("maxtext",)
 """Their batch is per device and never accumulated: one micro-batch holds all of it."""
 
@@ -106,7 +108,7 @@ def fill(row: TrainConfig, catalogue: Catalogue) -> FilledConfig:
     if row.seq is None:
         notes.append(f"sequence length of {seq:,} tokens assumed")
     micro, batch = _batches(row, dp, entry.family, notes)
-    nic_gbps = row.nic_gbps_per_gpu or default_nic_gbps(part, row.gpus_per_node, catalogue)
+    nic_gbps = _network(row, part, catalogue, notes)
     sequence_parallel = row.sequence_parallel
     if sequence_parallel is None:
         sequence_parallel = default_sequence_parallel(entry.family, tp)
@@ -129,6 +131,7 @@ def fill(row: TrainConfig, catalogue: Catalogue) -> FilledConfig:
         recompute_share=_recompute_share(row, shape, pp),
         sequence_parallel=float(sequence_parallel),
         precision=float(PRECISION_CODES[row.precision or "bf16"]),
+        gradient_bytes=_gradient_bytes(row),
         scaleup_ranks=default_scaleup_ranks(domain, per_node),
         nic_bytes_s=nic_gbps / 8 * 1e9,
     )
@@ -159,6 +162,12 @@ def _recompute_share(row: TrainConfig, shape: ModelShape, pp: int) -> float:
             f"lower it to at most {stage}",
         )
     return row.recompute_layers / stage
+
+
+def _gradient_bytes(row: TrainConfig) -> float:
+    """Return bytes per gradient, 0 for those of the stack."""
+    stated = row.gradient_precision if isinstance(row, TrainRow) else None
+    return 0.0 if stated is None else GRADIENT_BYTES[stated]
 
 
 def _degrees(row: TrainConfig) -> tuple[int, int, int, int, int]:
@@ -226,21 +235,29 @@ def _batches(row: TrainConfig, dp: int, family: str, notes: list[str]) -> tuple[
         notes.append(f"{DEFAULT_MICRO_BATCHES} micro-batches per rank assumed")
         return micro, micro * dp * DEFAULT_MICRO_BATCHES
     if row.global_batch < dp:
-        notes.append(f"{row.global_batch} sequences per step leave some of the {dp} dp ranks idle")
+        idle = dp - int(row.global_batch)
+        notes.append(
+            f"with {count(int(row.global_batch), 'sequence')} per step, {idle:,} of the {dp:,} "
+            "data-parallel ranks are idle"
+        )
     if micro > row.global_batch / dp:
         notes.append("micro-batch reduced to a rank's share of the global batch")
         micro = row.global_batch / dp
     return micro, float(row.global_batch)
 
 
-def default_nic_gbps(part: Accelerator, gpus_per_node: int | None, catalogue: Catalogue) -> float:
-    """Return the typical network rate per GPU of this kind, in Gbit/s."""
-    shapes = [shape for shape in catalogue.nodes if shape.accelerator == part.name]
-    alike = [shape for shape in shapes if shape.gpus == gpus_per_node] or shapes
-    typical = min(alike, key=lambda shape: bool(shape.provider), default=None)
-    if typical is None or not typical.gpus:
-        return DEFAULT_NIC_GBPS
-    return typical.nics * typical.nic_gbps / typical.gpus
+def _network(row: TrainConfig, part: Accelerator, catalogue: Catalogue, notes: list[str]) -> float:
+    """Return the network rate per GPU in Gbit/s, as stated or as servers of this kind have it."""
+    if row.nic_gbps_per_gpu:
+        return row.nic_gbps_per_gpu
+    ports = server_ports(part, row.gpus_per_node, catalogue)
+    per_gpu = ports.nics * ports.gbps / ports.gpus
+    if not ports.like and row.gpus > part.scaleup_gpus:
+        notes.append(
+            f"network of {per_gpu:g} Gbit/s per GPU assumed: no server with {part.name} is known; "
+            "set `nic_gbps_per_gpu`"
+        )
+    return per_gpu
 
 
 def runs_of(members: Sequence[FilledConfig]) -> Runs:

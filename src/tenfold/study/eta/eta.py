@@ -34,6 +34,7 @@ ERROR_STARTS = 30
 FAR_MS = 30 * DAY
 """A start further ahead than this is not forecast."""
 RESERVED = "its reserved start"
+UNCHECKED = "uncalibrated: forecast error not yet measured"
 TOLERANCE = (0.10, 0.06)
 """Nor if the share that started by P50, or by P90, is further off than this."""
 
@@ -134,13 +135,13 @@ def eta_of(
             return NoForecast(_why_none(runs, run_times))
         basis = f"{RESERVED}; uncalibrated"
         return Eta(p50_ms=reservation.start_ms, p90_ms=reservation.start_ms, basis=basis)
-    source = f"run times of {count(run_times.known, 'finished job')}"
+    source = f"the run times of {count(run_times.known, 'finished job')}"
     if not run_times.is_known:
         source = f"the time limits of jobs ({_few(run_times)})"
-    basis = f"{RUNS} simulations with {source}"
+    basis = f"{RUNS} simulations of the queue with {source}"
     if len(times) < RUNS:
         basis += f"; the job started in {len(times)} of them"
-    basis += "; uncalibrated"
+    basis += f"; {UNCHECKED}"
     found = Eta(
         p50_ms=Millis(times[RUNS // 2]),
         p90_ms=Millis(times[-1]) if len(times) == RUNS else None,
@@ -164,7 +165,7 @@ def _few(run_times: RunTimeModel) -> str:
     if not run_times.known:
         return "no job has finished yet"
     jobs = "1 job has" if run_times.known == 1 else f"{run_times.known} jobs have"
-    return f"only {jobs} finished yet"
+    return f"only {jobs} finished so far"
 
 
 def _within_reach(found: Eta, now_ms: Millis) -> Forecast:

@@ -202,8 +202,12 @@ def _verdict(
     finish_fewer, longer = _split(loses, before, after)
     parts: list[str] = []
     if shorter or longer:
-        parts.append(f"mean wait drops for {_named(shorter) if shorter else 'no team'}")
-        parts.append(f"it rises for {_named(longer) if longer else 'no team'}")
+        changes = [("drops", shorter), ("rises", longer)]
+        if not shorter:
+            changes.reverse()
+        (first, teams), (second, others) = changes
+        parts.append(f"mean wait {first} for {_named(teams)}")
+        parts.append(f"it {second} for {_named(others) if others else 'no team'}")
     if finish_more:
         parts.append(f"{_named(finish_more)} {_verb(finish_more, 'finish')} more jobs")
     if finish_fewer:

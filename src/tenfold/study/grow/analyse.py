@@ -114,7 +114,7 @@ def analyse_growth(
         ConstraintSet(inputs, question, done, layers),
     )
     start, over = _over_today(today, constraint_set)
-    rows, states, ok_up_to = _bottlenecks(start, constraint_set)
+    rows, states, ok_up_to, next_label = _bottlenecks(start, constraint_set)
     constraints = constraint_set.all(start)
     evaluated = rank(constraints, max(question.most, FACTOR_SHOWN_MOST))
     first = rows[0] if rows else None
@@ -128,6 +128,7 @@ def analyse_growth(
         rows=tuple(rows),
         over=over_rows,
         ok_up_to=ok_up_to,
+        next_label=next_label,
         layers=(
             *over_rows,
             *(
@@ -150,7 +151,7 @@ def analyse_growth(
             *inputs.notes,
             *constraint_set.notes,
         ),
-        sentence=_with_recorded(_sentence(first, question, evaluated, over), first, recorded),
+        sentence=_with_recorded(_sentence(rows, question, evaluated, over), first, recorded),
     )
     return Analysis(answer, (start, *states))
 
@@ -230,6 +231,8 @@ class _Ladder(NamedTuple):
     rows: list[Row]
     states: list[State]
     ok_up_to: float | None
+    next_label: str = ""
+    """What breaks next, if the list ended because it is full."""
 
 
 def _bottlenecks(state: State, constraint_set: ConstraintSet) -> _Ladder:
@@ -245,6 +248,9 @@ def _bottlenecks(state: State, constraint_set: ConstraintSet) -> _Ladder:
             break
         state, now = choice.step.state, choice.step.then
         states.append(state)
+    else:
+        if now.k is not None and now.constraint is not None:
+            return _Ladder(rows, states, now.k, now.constraint.label)
     return _Ladder(rows, states, now.k)
 
 
@@ -371,12 +377,13 @@ def rounded(value: float | None) -> float | None:
 
 
 def _sentence(
-    first: Row | None,
+    rows: Sequence[Row],
     question: GrowQuestion,
     evaluated: Sequence[Evaluated],
     over: Sequence[Constraint],
 ) -> str:
-    said = _first_break(first, question, evaluated)
+    first = rows[0] if rows else None
+    said = _first_break(first, question, evaluated) + _also_over(rows, evaluated)
     if first is not None:
         over = [one for one in _demand(over) if one.grade != "assumed"]
     if not over:
@@ -384,6 +391,22 @@ def _sentence(
     whose = "its limit" if len(over) == 1 else "their limits"
     said = said.replace("none of the limits checked", "no other limit checked")
     return f"already over {whose}: {', '.join(_enclosed(one) for one in over)}; {said}"
+
+
+def _also_over(rows: Sequence[Row], evaluated: Sequence[Evaluated]) -> str:
+    """Name what else is over its limit today: before any fix, and still after those above it."""
+    today = {
+        (one.constraint.layer, one.constraint.resource)
+        for one in evaluated
+        if one.broken.k is not None and one.broken.k < 1
+    }
+    names = dict.fromkeys(
+        row.label
+        for row in rows[1:]
+        if row.k is not None and row.k < 1 and (row.layer, row.resource) in today
+    )
+    more = [name for name in names if name != rows[0].label]
+    return f"; also over today: {', '.join(_in_list(name) for name in more)}" if more else ""
 
 
 def _with_recorded(said: str, first: Row | None, recorded: RecordedWaits | None) -> str:
@@ -401,8 +424,12 @@ def _demand(over: Sequence[Constraint]) -> list[Constraint]:
 
 
 def _enclosed(constraint: Constraint) -> str:
+    return _in_list(constraint.label)
+
+
+def _in_list(label: str) -> str:
     """Return a label with its resource in parentheses, for use in a list."""
-    title, comma, resource = constraint.label.partition(", ")
+    title, comma, resource = label.partition(", ")
     return f"{title} ({resource})" if comma else title
 
 

@@ -121,6 +121,8 @@ class GrowAnswer(Struct, frozen=True, kw_only=True):
     """Layers over their limit today that do not grow along the axis."""
     ok_up_to: float | None = field(name="stands")
     """The factor up to which the fleet is OK with all reliefs; None: every factor requested."""
+    next_label: str = ""
+    """What breaks there, if no further fix is listed because the list is full."""
     layers: tuple[Row, ...]
     """Every layer evaluated on today's fleet, lowest factor first."""
     unknown: tuple[Missing, ...]

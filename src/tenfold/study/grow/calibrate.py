@@ -28,6 +28,9 @@ from tenfold.study.grow.runs.window import policy_cost, representative_window
 ERROR_MOST = 0.15
 IDLE_WAIT_S = 60.0
 """Waits shorter than this on both sides count as equal."""
+PERIOD_S, PERIOD_OF_LIMIT = 60.0, 0.05
+"""A scheduler that looks once a minute starts jobs late; that is no other queue if it is little of
+the limit of waits."""
 TODAY_COST = 0.25
 """At 1x queues are short, and a run costs less than at larger factors."""
 JOBS_LEAST = 20
@@ -123,9 +126,10 @@ def calibrate(inputs: GrowInputs) -> Calibration:
     if len(pairs) < JOBS_LEAST:
         said = f"not calibrated: {len(pairs)} jobs have a start time, {JOBS_LEAST} needed"
         return Calibration(jobs=len(pairs), sentence=said)
+    period_s = min(PERIOD_S, PERIOD_OF_LIMIT * inputs.grow.limits.wait_s_p90)
     wait = max(
-        _waits(pairs, [1] * len(pairs)),
-        _waits(pairs, [work_of(one.job) for one in pairs]),
+        _waits(pairs, [1] * len(pairs), period_s),
+        _waits(pairs, [work_of(one.job) for one in pairs], period_s),
         key=lambda one: one.error,
     )
     use = _uses(inputs.jobs, inputs.starts_ms, ran)
@@ -188,7 +192,7 @@ def _verdict(jobs: int, found: tuple[Compared, Compared, float], unfit: float) -
     else:
         said = (
             f"calibrated against {jobs:,} jobs: wait time off by {wait.error:.0%}, "
-            f"GPU utilisation by {use.error:.0%}, start order by {1 - tau:.0%}"
+            f"GPU utilisation by {use.error:.0%}, start order by {abs(1 - tau):.0%}"
         )
     return replace(made, calibrated=not off and unfit <= ERROR_MOST, sentence=said)
 
@@ -218,8 +222,8 @@ def _unfit_share(inputs: GrowInputs, ran: RunOutcome) -> float:
     return sum(work_of(job) for job in away) / whole if whole else 0.0
 
 
-def _waits(pairs: Sequence[_Pair], weights: Sequence[int]) -> Compared:
-    """Return the mean waits; short ones on both sides are alike."""
+def _waits(pairs: Sequence[_Pair], weights: Sequence[int], period_s: float) -> Compared:
+    """Return the mean waits; short ones, and those a scheduling period apart, are alike."""
     whole = sum(weights)
     if not whole:
         return Compared(0.0, 0.0, 0.0)
@@ -228,8 +232,9 @@ def _waits(pairs: Sequence[_Pair], weights: Sequence[int]) -> Compared:
         real += (one.real_ms - one.job.submitted_ms) * weight
         simulated += (one.simulated_ms - one.job.submitted_ms) * weight
     real_s, simulated_s = real / whole / SECOND, simulated / whole / SECOND
-    idle = real_s < IDLE_WAIT_S and simulated_s < IDLE_WAIT_S
-    error = 0.0 if idle else abs(simulated_s - real_s) / max(real_s, IDLE_WAIT_S)
+    apart_s = abs(simulated_s - real_s)
+    alike = apart_s <= period_s or max(real_s, simulated_s) < IDLE_WAIT_S
+    error = 0.0 if alike else apart_s / max(real_s, IDLE_WAIT_S)
     return Compared(real_s, simulated_s, error)
 
 

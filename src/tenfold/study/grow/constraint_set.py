@@ -22,12 +22,14 @@ from tenfold.study.grow.runs.layer import SimulatedLayer
 from tenfold.study.grow.runs.runs import Runs, runs_for
 from tenfold.study.grow.runs.window import overloaded_at, window_note
 from tenfold.study.grow.search import find_bottleneck, rankable
-from tenfold.study.grow.state import State
+from tenfold.study.grow.state import State, state_of
 
 SIMULATED_PAST = 1.25
 """How far past the first computed break runs are made: further out they cannot be first."""
 JOBS_SIMULATED_MAX = 400_000
 """Jobs of all runs of an analysis after which no further relief is tried."""
+SEARCH_RUNS, RUNS_PER_SEED = 6, 4
+"""Runs of the first seed until the limit is found, and of every seed on both sides of it."""
 
 
 def computed_constraints(
@@ -137,8 +139,16 @@ class ConstraintSet:
         over = recorded is not None and recorded.wait_s > recorded.limit_s
         self._runs_count = bool(self._calibrated) or question.count_assumed or over
         # Layers that are not ranked are only shown, and one seed is enough for that.
-        seeds = max(1, question.seeds) if self._runs_count else 1
+        wanted = max(1, question.seeds) if self._runs_count else 1
+        seeds = min(wanted, self._seeds_affordable(inputs)) if inputs.jobs else wanted
+        if seeds < wanted:
+            self.notes.append(f"simulated with {seeds} of {wanted} seeds to save time for fixes")
         self._seeds = tuple(range(question.seed, question.seed + seeds))
+
+    def _seeds_affordable(self, inputs: GrowInputs) -> int:
+        """Return how many seeds leave half of the simulation budget to find and size fixes."""
+        runs = JOBS_SIMULATED_MAX / 2 / max(1.0, self.runs.jobs_at(state_of(inputs), 1.0))
+        return max(1, int((runs - SEARCH_RUNS) / RUNS_PER_SEED))
 
     def shown(self, constraints: Sequence[Constraint]) -> CalibrationShown:
         """Return how well runs reproduce the history, and for which layers this is enough."""

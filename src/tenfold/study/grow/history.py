@@ -4,15 +4,19 @@ GPU and fabric constraints use what runs on average. The GPUs limit how much run
 full, further jobs wait and send nothing.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from statistics import median
 from typing import NamedTuple
 
 from tenfold.model.fleet.spec import FleetSpec
 from tenfold.model.growth.growth import Axis, grown_by
 from tenfold.model.job.job import Job
-from tenfold.model.units import SECOND
+from tenfold.model.units import DAY, SECOND
 from tenfold.study.ceiling.design import Design
 from tenfold.study.grow.state import State
+
+WEEK = 7 * DAY
 
 
 class JobKind(NamedTuple):
@@ -67,8 +71,25 @@ def kind_of(job: Job) -> JobKind:
 
 def span_s(jobs: Sequence[Job]) -> float:
     """Return the time over which jobs were submitted, or the longest job if that is more."""
-    submitted = max(job.submitted_ms for job in jobs) - min(job.submitted_ms for job in jobs)
+    submitted = arrival_span_ms([job.submitted_ms for job in jobs])
     return max(submitted, *(job.duration_ms or 0 for job in jobs), SECOND) / SECOND
+
+
+def arrival_span_ms(submitted: Sequence[int]) -> int:
+    """Return the time that arrivals stand for: up to when the next one would have come.
+
+    One job an hour for ten days is 240 jobs in 240 hours, not in 239. The last pause is the usual
+    one at that time of the week or day, so that the night or weekend after the last job counts. A
+    history of less than two days shows no rhythm, and is taken to end with its last job.
+    """
+    times = sorted(dict.fromkeys(submitted))
+    span = times[-1] - times[0]
+    period = next((one for one in (WEEK, DAY) if span >= 2 * one), None)
+    if period is None:
+        return span
+    before = range(times[-1] - period, times[0] - 1, -period)
+    pauses = (times[bisect_right(times, at)] - at for at in before)
+    return span + round(median(min(pause, period) for pause in pauses))
 
 
 def types_asked(jobs: Sequence[Job], spec: FleetSpec) -> list[tuple[str, ...]]:

@@ -1,5 +1,6 @@
 """Read the inputs of a growth analysis: the fleet, its job history and its limits."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -31,6 +32,8 @@ from tenfold.study.sim.workload import WorkloadRequest, generate_workload
 
 ASYNC_SAVES = "async-saves"
 """Code of the relief that makes checkpoints asynchronous."""
+_LINK = re.compile(r"link \S+ - \S+\Z")
+"""A measured resource that is a link between sites."""
 MIX_DAYS = 14.0
 MIX_LOAD = 0.6
 """Share of the fleet that a workload mix fills today; an assumption."""
@@ -59,6 +62,8 @@ class PlannedFleet(Struct, frozen=True, kw_only=True):
     policy: Policy
     reliefs: tuple[str, ...] = ()
     capacity: Mapping[str, float] = {}
+    purchases_usd: float = 0.0
+    """Monthly cost of what was bought and has no key of its own."""
 
 
 class GrowInputs(Struct, frozen=True, kw_only=True):
@@ -94,6 +99,8 @@ def grow_inputs(files: GrowFiles) -> GrowInputs:
     grown = _grown_from(files, catalogue)
     found = _work(files if grown is None else replace(files, fleet=grown[0]), catalogue)
     fleet = found.fleet
+    if files.measured is not None:
+        _check_links(files.measured, measured, fleet.spec)
     inputs = replace(
         found,
         failures=failure_source(files.failures, catalogue),
@@ -105,6 +112,21 @@ def grow_inputs(files: GrowFiles) -> GrowInputs:
     if grown is not None:
         inputs = replace(inputs, planned=planned_fleet(inputs, grown[1], grown[2]))
     return inputs
+
+
+def _check_links(file: Path, measured: Sequence[UsagePoint], spec: FleetSpec) -> None:
+    """Refuse measurements of links between sites that the fleet does not have."""
+    known = [f"link {link.a} - {link.b}" for link in spec.links]
+    for point in measured:
+        if _LINK.match(point.resource) and point.resource not in known:
+            names = ", ".join(f"`{name}`" for name in known) or "none"
+            raise InputError(
+                "unknown-link",
+                f"`{point.resource}` was measured, but the fleet has no such link",
+                f"use measurements of this fleet, or add the `[[link]]`; known: {names}",
+                file=str(file),
+                field="resource",
+            )
 
 
 def _grown_from(files: GrowFiles, catalogue: Catalogue) -> tuple[Path, FleetSpec, Grown] | None:
@@ -134,6 +156,7 @@ def planned_fleet(inputs: GrowInputs, spec: FleetSpec, grown: Grown) -> PlannedF
         policy=policy,
         reliefs=(ASYNC_SAVES,) if grown.async_checkpoints else (),
         capacity=grown.capacity,
+        purchases_usd=grown.usd_per_month,
     )
 
 

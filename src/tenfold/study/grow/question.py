@@ -21,7 +21,7 @@ class GrowQuestion(Struct, frozen=True, kw_only=True):
     require: float | None = None
     """The factor that today's fleet must reach without any fix."""
     allow_unknown: bool = False
-    """Let `require` pass although some limits could not be checked."""
+    """Let `require` pass even if some limits could not be checked."""
     count_assumed: bool = False
     """Let layers that rest on an assumption be first, and count against `require`."""
 

@@ -120,6 +120,7 @@ def planned_state(inputs: GrowInputs, failures: str | None = None) -> State:
         policy=plan.policy,
         reliefs=plan.reliefs,
         scaled=tuple((ConstraintKey(key), times) for key, times in plan.capacity.items()),
+        purchases=(plan.purchases_usd,) if plan.purchases_usd else (),
     )
 
 

@@ -46,7 +46,7 @@ def plan_serving(question: ServeQuestion) -> ServePlanResult:
     targets = tuple(serve_targets(fleet, engine=question.engine))
     answer = plan_serve(request, targets)
     return ServePlanResult(
-        request=request, targets=targets, answer=answer, notes=_serve_notes(answer, fleet)
+        request=request, targets=targets, answer=answer, notes=_serve_notes(answer, fleet, targets)
     )
 
 
@@ -64,9 +64,17 @@ def _check_engine(engine: str, fleet: OpenFleet) -> None:
     )
 
 
-def _serve_notes(answer: ServeAnswer | Misfit, fleet: OpenFleet) -> tuple[str, ...]:
+def _serve_notes(
+    answer: ServeAnswer | Misfit, fleet: OpenFleet, targets: tuple[ServeTarget, ...]
+) -> tuple[str, ...]:
     if isinstance(answer, Misfit):
         return ()
     best = answer.plans[0]
     part = fleet.catalogue.accelerators.get(best.accelerator)
-    return tight_memory(best.memory_gib, part.memory_bytes / GIB)
+    network = next(one.network for one in targets if one.pool == best.pool)
+    across: tuple[str, ...] = ()
+    if best.gpus_per_replica > network.domain:
+        nodes = -(-best.gpus_per_replica // int(network.domain))
+        rate = network.bytes_per_s / 1e9
+        across = (f"a replica spans {nodes} nodes: its stages send at {rate:g} GB/s per GPU",)
+    return (*across, *tight_memory(best.memory_gib, part.memory_bytes / GIB))

@@ -13,7 +13,7 @@ from tenfold.model.fleet.facility import FailurePreset
 from tenfold.model.fleet.spec import Pool
 from tenfold.model.units import usd
 from tenfold.physics.fabric import FabricPlan
-from tenfold.physics.network import pool_network
+from tenfold.physics.network import pool_network, server_ports
 from tenfold.physics.operations.goodput import Reliability
 from tenfold.physics.serving.engines import catalog_of
 from tenfold.physics.serving.engines import resolve as resolve_engine
@@ -63,6 +63,7 @@ def train_target(
     notes = list(entry.notes)
     if stack is None and used is not None:
         notes = [f"no stack given; assuming `{used}`", *notes]
+    notes.extend(_network_note(first, fleet.catalogue))
     notes.extend(_unused(observed or [], entry.family, part.name, catalogue))
     preset = catalogue.failures.get(failures or DEFAULT_FAILURES)
     calibration = _calibration(catalogue, used, part.name, observed or [])
@@ -77,6 +78,21 @@ def train_target(
         failures=preset.name,
         notes=tuple(notes),
     )
+
+
+def _network_note(pool: Pool, catalogue: Catalogue) -> list[str]:
+    """Say which network is assumed where neither the file nor the facts describe it."""
+    part = catalogue.accelerators.find(pool.accelerator or "")
+    stated = not {"nic_gbps", "nics_per_node"} & set(pool.defaulted)
+    if part is None or pool.shape is not None or stated:
+        return []
+    like = server_ports(part, pool.gpus_per_node, catalogue).like
+    known = f"as in {like}, per GPU" if like else f"no server with {part.name} is known"
+    rate = pool.nic_bandwidth * 8 / 1e9
+    return [
+        f"network of {pool.nics_per_node} x {rate:g} Gbit/s per node assumed: {known}; "
+        "set `nics_per_node` and `nic_gbps`"
+    ]
 
 
 def _target(
@@ -213,6 +229,7 @@ def serve_targets(fleet: OpenFleet, *, engine: str | None = None) -> list[ServeT
                 gpus=pool.gpus,
                 gpus_per_node=pool.gpus_per_node,
                 scaleup_gpus=min(pool.scaleup_gpus, pool.gpus),
+                network_bytes_per_s=pool_network(fleet.layout, pool, fleet.catalogue).bytes_per_s,
                 usd_per_gpu_hour=usd(pool.price.usd_micros_per_hour) if pool.price else 0.0,
             )
         )

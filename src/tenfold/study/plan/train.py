@@ -55,8 +55,8 @@ class TrainQuestion(TrainingJob, frozen=True, kw_only=True):
         Meta(
             ge=0,
             le=1e6,
-            description="Memory traffic to compress a gradient, in bytes (default: 12 for "
-            "--gradient-bits 16, 18 for 8)",
+            description="Memory traffic to compress one gradient value, in bytes (default: "
+            "12 for --gradient-bits 16, 18 for 8)",
         ),
     ] = None
     no_overlap: Annotated[bool, Meta(description="Do not overlap communication with compute")] = (

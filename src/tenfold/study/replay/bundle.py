@@ -23,7 +23,7 @@ from tenfold.fleet.fleet import Fleet
 from tenfold.model.errors import InputError
 from tenfold.model.events import Event, NodeJoined
 from tenfold.model.fleet.node import Node
-from tenfold.model.ids import JobId
+from tenfold.model.ids import JobId, NodeId
 from tenfold.model.policy.policy import Policy
 from tenfold.sim.world import SimSettings
 
@@ -114,7 +114,11 @@ def nodes_in(bundle: Bundle) -> list[Node]:
     base = bundle.base()
     base_nodes = [] if base is None else list(base.nodes.values())
     joined = [event.node for event in events_of(bundle.lines) if isinstance(event, NodeJoined)]
-    return [*base_nodes, *joined]
+    # One that left and joined again counts as it joined first.
+    found: dict[NodeId, Node] = {}
+    for node in (*base_nodes, *joined):
+        found.setdefault(node.id, node)
+    return list(found.values())
 
 
 def fleet_in(bundle: Bundle) -> Fleet:

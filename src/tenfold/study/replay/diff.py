@@ -67,7 +67,9 @@ class ReplayDiff(Struct, frozen=True, kw_only=True):
     earlier: Shift
     later: Shift
     alike: int
-    """Jobs that start at the same moment on the same nodes."""
+    """Jobs that start at the same moment on the same nodes, or in neither run."""
+    same_start_other_nodes: int
+    """Jobs that start at the same moment on other nodes."""
     other_nodes: int
     """Jobs that start on other nodes, whenever that is."""
     only_recorded: int
@@ -212,7 +214,13 @@ def replay_diff(
         again=figures_of(after, gpus),
         earlier=_shift([-by for by in moved if by < 0]),
         later=_shift([by for by in moved if by > 0]),
-        alike=sum(diff.start_moved_s == 0 and diff.same_nodes for diff in diffs),
+        alike=sum(diff.start_moved_s == 0 and diff.same_nodes for diff in diffs)
+        + sum(
+            not _started(before_run) and not _started(after_run) for before_run, after_run in pairs
+        ),
+        same_start_other_nodes=sum(
+            diff.start_moved_s == 0 and not diff.same_nodes for diff in diffs
+        ),
         other_nodes=sum(not diff.same_nodes for diff in diffs),
         only_recorded=sum(
             _started(before_run) and not _started(after_run) for before_run, after_run in pairs

@@ -9,15 +9,19 @@ from tenfold.model.actions import ResizeJob, StartJob
 from tenfold.model.events import (
     ActionOrdered,
     Event,
+    JobEnded,
     JobStarted,
+    JobStopped,
     JobSubmitted,
     NodeCordoned,
     NodeJoined,
+    NodeLeft,
     NodeLost,
     NodeReturned,
 )
 from tenfold.model.fault import Fault
-from tenfold.model.ids import NodeId
+from tenfold.model.ids import JobId, NodeId
+from tenfold.model.job.job import Slot
 from tenfold.model.units import Millis
 from tenfold.report.figures import count
 
@@ -28,17 +32,72 @@ def faults_in(events: Sequence[Event]) -> tuple[list[Fault], int]:
     faults: list[Fault] = []
     last_ms = last_ms_of(events)
     for event in events:
-        if isinstance(event, NodeLost):
+        if isinstance(event, NodeLost | NodeLeft) and event.node_id not in lost:
             lost[event.node_id] = len(faults)
             until_ms = Millis(max(last_ms, event.at_ms + 1))
-            faults.append(Fault(event.at_ms, event.node_id, until_ms, event.cause))
-        elif isinstance(event, NodeReturned) and event.node_id in lost:
-            place = lost.pop(event.node_id)
+            cause = event.cause if isinstance(event, NodeLost) else "left"
+            faults.append(Fault(event.at_ms, event.node_id, until_ms, cause))
+        elif (back := _back(event)) in lost:
+            place = lost.pop(back)
             faults[place] = replace(faults[place], until_ms=event.at_ms)
     return faults, len(lost)
 
 
-def not_repeated_notes(events: Sequence[Event]) -> list[str]:
+def _back(event: Event) -> NodeId:
+    """Return the node that an event brings back, if one."""
+    if isinstance(event, NodeJoined):
+        return event.node.id
+    return event.node_id if isinstance(event, NodeReturned) else NodeId("")
+
+
+def drains_in(events: Sequence[Event]) -> list[Fault]:
+    """Return drains as outages, each from when the last job on the node had ended."""
+    drains = _Drains()
+    for event in events:
+        drains.follow(event)
+    for node in list(drains.since_ms):
+        drains.close(node, Millis(last_ms_of(events) + 1))
+    return drains.faults
+
+
+class _Drains:
+    """Follows which nodes are drained, and from when they are empty."""
+
+    def __init__(self) -> None:
+        self.faults: list[Fault] = []
+        self.since_ms: dict[NodeId, Millis] = {}
+        """When each drained node was empty; -1 while jobs run there."""
+        self._slots: dict[JobId, tuple[Slot, ...]] = {}
+        self._busy: dict[NodeId, int] = {}
+
+    def follow(self, event: Event) -> None:
+        """Take one more event into account."""
+        if isinstance(event, ActionOrdered) and isinstance(event.action, StartJob):
+            self._slots[event.action.job_id] = event.action.slots
+            for slot in event.action.slots:
+                self._busy[slot.node] = self._busy.get(slot.node, 0) + 1
+        elif isinstance(event, JobEnded | JobStopped):
+            self._free(event.job_id, event.at_ms)
+        elif isinstance(event, NodeCordoned):
+            is_busy = self._busy.get(event.node_id)
+            self.since_ms[event.node_id] = Millis(-1) if is_busy else event.at_ms
+        elif isinstance(event, NodeReturned | NodeLost | NodeLeft):
+            self.close(event.node_id, event.at_ms)
+
+    def close(self, node: NodeId, at_ms: Millis) -> None:
+        """End the drain of a node."""
+        since_ms = self.since_ms.pop(node, None)
+        if since_ms is not None and 0 <= since_ms < at_ms:
+            self.faults.append(Fault(since_ms, node, at_ms, "drained"))
+
+    def _free(self, job_id: JobId, at_ms: Millis) -> None:
+        for slot in self._slots.pop(job_id, ()):
+            self._busy[slot.node] -= 1
+            if not self._busy[slot.node] and slot.node in self.since_ms:
+                self.since_ms[slot.node] = at_ms
+
+
+def not_repeated_notes(events: Sequence[Event], *, drains: bool = False) -> list[str]:
     """Return notes on what a rerun does not repeat."""
     first_ms = events[0].at_ms if events else Millis(0)
     late_joins = sum(isinstance(event, NodeJoined) and event.at_ms > first_ms for event in events)
@@ -46,7 +105,7 @@ def not_repeated_notes(events: Sequence[Event]) -> list[str]:
     notes: list[str] = []
     if late_joins:
         notes.append(f"{count(late_joins, 'node')} joined later: assumed present from the start")
-    if cordoned:
+    if cordoned and not drains:
         notes.append(f"cordons are not repeated: {cordoned:,}")
     return notes
 

@@ -40,7 +40,7 @@ RESAMPLES = 100
 INTERVAL = (0.1, 0.9)
 STEPS_PER_DOUBLING = 32
 """Sizes that are worked out; between two the share of time is interpolated."""
-SEEDS_FIRST = 16
+SEEDS_FIRST = 64
 SEEDS_MOST = 512
 FAULTS_MOST = 400_000
 """Faults after which no further seed is drawn, unless seeds are given."""

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.compose.failures import FailureSource
+from tenfold.model.errors import InputError
 from tenfold.model.fault import Fault, FaultTrace
 from tenfold.model.fleet.node import Node
 from tenfold.model.units import DAY, Millis
@@ -129,6 +130,14 @@ def size_spares(
 ) -> SparesReport:
     """Return how often a fleet's nodes fail, how many at once, and what holds it whole."""
     assert nodes, "a fleet file has at least one node"
+    there = sum(node.gpus for node in nodes)
+    if question.keep_gpus is not None and question.keep_gpus > there:
+        raise InputError(
+            "wrong-value",
+            f"`--keep-gpus` is {question.keep_gpus:,}, but the fleet has {there:,} GPUs",
+            f"use `--keep-gpus {there}` or less, or add nodes to the fleet file",
+            field="--keep-gpus",
+        )
     draws = draws_of(nodes, source, question)
     tally, days = _tally(nodes, draws)
     counts = DownCounts(draws, source, len(nodes))

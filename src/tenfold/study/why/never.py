@@ -15,6 +15,7 @@ from tenfold.engine.queue_position import decide_alone
 from tenfold.fleet.capacity import Capacity, GangSplit
 from tenfold.fleet.fleet import Fleet
 from tenfold.fleet.obstacle import members_of
+from tenfold.fleet.topology.topology import powered_capacity
 from tenfold.model.events import NodeJoined
 from tenfold.model.fleet.node import Node
 from tenfold.model.job.job import Job, Shape, shape_of
@@ -41,7 +42,7 @@ class FleetCheck:
         if self._state is not None:
             return self._state.capacity
         if self._policy.name == "slurm":
-            return Capacity.of(self.fleet)
+            return powered_capacity(self.fleet) or Capacity.of(self.fleet)
         return capacity_of(self._policy.placement, None)(self.fleet)
 
     @cached_property

@@ -27,6 +27,7 @@ from tenfold.model.api.jobs import Outcome
 from tenfold.model.ids import JobId, TeamId
 from tenfold.model.job.job import WHOLE, BackfillReservation, Job, Run, Shape, Slot
 from tenfold.model.policy.governance import GovernanceRules
+from tenfold.model.policy.policy import PolicyName
 from tenfold.model.reason import JobRef, Reason, Value
 from tenfold.model.units import Millis
 from tenfold.study.eta.eta import Eta, Forecast, NoForecast, eta_of, not_before
@@ -197,6 +198,29 @@ def _start_by_preempting(fleet: Fleet, job: Job, now_ms: Millis, decider: Decide
     return Rule(reason=Reason("starts-by-preempting", fields), until_ms=at_ms)
 
 
+NO_RESERVED_START = ("tenfold", "las", "fair", "edf", "srtf", "srsf")
+"""Policies that pass over a job that does not fit, and reserve nothing for it."""
+SHORT_OF_ROOM = ("too-few-free", "room-scattered", "cpus-or-memory-short", "others-first")
+
+
+def with_smaller_first(fleet: FleetView, job: Job, found: Why, policy: PolicyName) -> Why:
+    """Return an explanation that says that smaller jobs start first, where nothing prevents it."""
+    if policy not in NO_RESERVED_START or found.reason.code not in SHORT_OF_ROOM:
+        return found
+    size = _size_milli(job.shape)
+    if size <= WHOLE:
+        return found
+    smaller = sum(_size_milli(other.shape) < size for other in fleet.pending.values())
+    if not smaller and found.reason.fields.get("nodes", 1) == 1:
+        return found
+    rule = Rule(reason=Reason("smaller-first", {"policy": policy, "smaller": smaller}))
+    return replace(found, rules=(*found.rules, rule))
+
+
+def _size_milli(shape: Shape) -> int:
+    return shape.milli or shape.gpus * WHOLE
+
+
 def dependency_rules(fleet: FleetView, job: Job, reason: Reason) -> tuple[Rule, ...]:
     """Return the dependency as the rule that holds a job back, until its time limits at most."""
     ends: list[int] = []
@@ -217,7 +241,7 @@ def eta_for(
         return None
     for rule in answer.rules:
         if rule.reason.code == "starts-by-preempting" and rule.until_ms is not None:
-            basis = "the policy preempts other jobs for it then, or it starts earlier; uncalibrated"
+            basis = "starts no later than the next preemption pass; uncalibrated"
             return Eta(p50_ms=rule.until_ms, p90_ms=rule.until_ms, basis=basis)
     # A simulation may not have reached the end of a window.
     return not_before(eta_of(fleet, answer.job_id, now_ms, decider_of), answer.not_before_ms)

@@ -37,10 +37,11 @@ def refusal_findings(
 
     `given` are the keys that were set: a finding names one of them where it can.
     """
-    return [
-        _with_opt_out(_finding(check, submission, reason, given, reader), reason)
-        for reason in reasons
-    ]
+    found = [_finding(check, submission, reason, given, reader) for reason in reasons]
+    if submission.terms is not None and submission.terms.kind == "service":
+        # A service file has no `allow_pending`.
+        return found
+    return [_with_opt_out(one, reason) for one, reason in zip(found, reasons, strict=True)]
 
 
 def not_divisible(check: FleetCheck, shape: Shape, given: Collection[str]) -> Finding:

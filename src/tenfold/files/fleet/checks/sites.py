@@ -21,6 +21,9 @@ def check_sites(rows: FleetRows, refs: References, catalogue: Catalogue) -> None
     for table in ("fabric", "rack", "tier"):
         _check_site_of(table, getattr(rows, table), refs)
     _check_links(rows, refs)
+    for position, data in rows.data.items():
+        for place, name in enumerate(data.sites):
+            refs.require_site(name, ("data", position, "sites", place))
 
 
 def _check_site_of(table: str, placed: Mapping[int, object], refs: References) -> None:

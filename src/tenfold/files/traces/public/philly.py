@@ -85,11 +85,12 @@ def read_philly(path: Path) -> JobTrace:
 def _entries(path: Path) -> list[_Entry]:
     try:
         return msgspec.json.decode(read_plain_bytes(path), type=list[_Entry])
-    except msgspec.ValidationError as error:
+    except msgspec.ValidationError:
         raise InputError(
             "not-a-job-log",
-            f"`{path}` is JSON, but not a list of Philly jobs: {error}",
-            "give the file `cluster_job_log` of the trace",
+            f"`{path}` is not a job history: not a list of jobs as in the Philly trace",
+            "pass a CSV or Parquet job table, a public trace or saved `sacct` output; for Philly, "
+            "its file `cluster_job_log`",
             file=str(path),
         ) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

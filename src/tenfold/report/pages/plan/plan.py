@@ -254,24 +254,36 @@ def _serve_pairs(best: ServePlan, request: ServeRequest, *, priced: bool) -> lis
         ("Replica", serve_layout(best)),
         (
             "Replicas",
-            f"{best.replicas:,} in pool `{best.pool}`, {count(best.gpus, 'GPU')} in total",
+            f"{best.replicas:,} in pool `{best.pool}`, {best.spare_replicas:,} of them spare, "
+            f"{count(best.gpus, 'GPU')} in total",
         ),
         (
             "Load",
             f"up to {best.qps_per_replica_max:.3g} requests/s per replica within the targets; "
-            f"{best.concurrent:,.0f} requests in flight",
+            f"{best.concurrent:,.0f} requests in flight, {best.utilisation:.0%} of the capacity "
+            "used",
         ),
         (
             "TTFT",
-            f"{seconds(best.ttft_s)}, target {seconds(request.service.ttft_s)}",
+            f"{_tail(best.ttft_s, best.ttft_s_attained, request)}, "
+            f"target {seconds(request.service.ttft_s)}",
         ),
         (
             "TPOT",
-            f"{seconds(best.tpot_s)}, target {seconds(request.service.tpot_s)}",
+            f"{_tail(best.tpot_s, best.tpot_s_attained, request)}, "
+            f"target {seconds(request.service.tpot_s)}",
         ),
         ("Memory", f"{best.memory_gib:.1f} GiB per GPU"),
         *([("Cost", cost)] if priced else []),
     ]
+
+
+def _tail(mean_s: float, attained_s: float, request: ServeRequest) -> str:
+    share = f"{100 * request.service.attainment:g}%"
+    return (
+        f"{seconds(mean_s)} on average, within {seconds(attained_s)} for {share} of requests "
+        "without the spare replicas"
+    )
 
 
 def _serve_tiles(best: ServePlan, *, priced: bool) -> list[tuple[str, str]]:

@@ -1,7 +1,7 @@
 """Files of a fleet with its first fixes applied: read back, they are the same state.
 
-The fleet file has what was bought; the grow file has what else changed, and names the fleet before,
-because job history, failures and switches are of that one.
+The fleet file has what was bought; the grow file has what else changed, and names the original
+fleet, because job history, failures and switches are of that one.
 """
 
 from os.path import relpath
@@ -75,4 +75,5 @@ def _grown(state: State, inputs: GrowInputs, before: str) -> Grown:
         free_borrowing=free,
         async_checkpoints=ASYNC_SAVES in state.reliefs,
         capacity=capacity,
+        usd_per_month=sum(state.purchases),
     )

@@ -23,7 +23,7 @@ CLEARLY = 1.05
 COMPANIONS_MOST = 3
 """New nodes may need power, ports and floor at once; a relief that needs more is rejected."""
 NO_FIX = "no known fix"
-SPENT = "no further fix tried: the simulation budget is used up"
+SPENT = "search stopped: simulation budget exhausted"
 NOT_MINIMAL = "may be more than needed: the simulation budget is used up"
 SIZING_SHARE = 0.5
 """Share of the simulation budget left that finding the size of a relief may use."""
@@ -173,10 +173,12 @@ class Chooser:
 
     def _why_none(self, reliefs: Iterable[Relief]) -> str:
         """Say why there is no fix: none is known, none is enough, or none could be tried."""
-        known = [relief.sentence for relief in reliefs]
+        # A purchase is named before a switch of the scheduler.
+        ordered = sorted(reliefs, key=lambda relief: relief.scheduler)
+        known = [relief.sentence for relief in ordered]
         if self.constraint_set.spent:
             left = [one for one in known if one not in self._tried]
-            return f"{SPENT}; not tried: {left[0]}" if left else SPENT
+            return f"{SPENT}; next candidate, untested: {left[0]}" if left else SPENT
         if not known:
             return NO_FIX
         tried = self._tried or known

@@ -7,16 +7,23 @@ as assumed: they are shown but not ranked.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import log
 
 from tenfold.model.growth.growth import GrowthLimits
-from tenfold.physics.growth.breaking import ASSUMED, STATED, Evidence, breaking_factor
+from tenfold.physics.growth.breaking import (
+    ASSUMED,
+    STATED,
+    Evidence,
+    Utilisation,
+    breaking_factor,
+)
 from tenfold.study.grow.calibrate import ERROR_MOST, NONE, Calibration, Tolerances
 from tenfold.study.grow.layer import Constraint, Layer, Relieve
 from tenfold.study.grow.relief import Relief
 from tenfold.study.grow.runs.curve import Read, RunCurve, run_curve
 from tenfold.study.grow.runs.run import RunFigures
 from tenfold.study.grow.runs.runs import Runs
-from tenfold.study.grow.runs.sampling import factor_spread
+from tenfold.study.grow.runs.sampling import factor_spread, length_bias
 from tenfold.study.grow.state import State
 
 NO_WORK = "`--jobs` or `--mix`"
@@ -84,6 +91,8 @@ class SimulatedLayer(Layer, ABC):
         evidence = ASSUMED
         if covered:
             evidence = self._calibrated(calibration)
+        # A break that a longer history has by `most` is further on in this one.
+        most = most * max(1.0, runs.length_biases.get(self.name, 1.0))
         return [
             self._constraint(
                 state,
@@ -108,11 +117,16 @@ class SimulatedLayer(Layer, ABC):
         if reading.measured:
             evidence = Evidence("measured", evidence.spread)
         ranked = evidence.grade != ASSUMED.grade
-        apart = self._factor_spread(state, runs, reading, curve, ranked)
+        k = breaking_factor(curve.utilisation, curve.factor_most)
+        apart = self._factor_spread(state, runs, reading, k, ranked)
+        bias = 1.0
+        if self.resampled and ranked and not reading.measured:
+            bias = self._length_bias(state, runs, reading, k)
+        utilisation, in_runs = of_longer(curve, k, bias)
 
         def symptom(factor: float) -> str:
-            samples = curve.samples_from(factor)
-            over = curve.utilisation(factor) >= JUST
+            samples = curve.samples_from(in_runs(factor))
+            over = utilisation(factor) >= JUST
             # Runs differ by chance: show the first on the same side of the limit as the verdict.
             found = runs.at(state, samples)
             sides = (one for one in found if (reading.utilisation(one) >= JUST) is over)
@@ -130,7 +144,7 @@ class SimulatedLayer(Layer, ABC):
         return Constraint(
             self,
             reading.resource or self.resource,
-            curve.utilisation,
+            utilisation,
             max(evidence.spread, seeds),
             evidence.grade,
             self.cause_rank,
@@ -140,13 +154,12 @@ class SimulatedLayer(Layer, ABC):
         )
 
     def _factor_spread(
-        self, state: State, runs: Runs, reading: Reading, curve: RunCurve, ranked: bool
+        self, state: State, runs: Runs, reading: Reading, k: float | None, ranked: bool
     ) -> float:
         """Return how far its factor may be off because the history is a sample.
 
         This is a property of the history, so it is found once, and reliefs do not change it.
         """
-        k = breaking_factor(curve.utilisation, curve.factor_most)
         if k is None or state.inputs.mix:
             return 0.0
         simulated = self.resampled and ranked
@@ -155,6 +168,38 @@ class SimulatedLayer(Layer, ABC):
             read = reading.utilisation
             runs.spreads[key] = factor_spread(runs, state, read, k, simulated=simulated)
         return runs.spreads[key]
+
+    def _length_bias(self, state: State, runs: Runs, reading: Reading, k: float | None) -> float:
+        """Return how much too high its factor is because the history is short, found once."""
+        if self.name not in runs.length_biases:
+            if k is None or k <= 1 or state.inputs.mix:
+                return 1.0
+            runs.length_biases[self.name] = length_bias(runs, state, reading.utilisation, k)
+        return runs.length_biases[self.name]
+
+
+def of_longer(
+    curve: RunCurve, k: float | None, bias: float
+) -> tuple[Utilisation, Callable[[float], float]]:
+    """Return utilisation as a longer history has it, and the factor of its own with as much.
+
+    Today is what it is: a history within its limit today is not said to be over it, so growth
+    between 1x and the break is stretched.
+    """
+    if bias == 1 or (k is not None and k <= 1):
+        return curve.utilisation, lambda factor: factor
+    # Of a break near today no more than half of the growth up to it is taken away.
+    moved = bias if k is None else min(bias, 2 * k / (1 + k))
+    reached = None if k is None else k / moved
+
+    def in_runs(factor: float) -> float:
+        if factor <= 1:
+            return factor
+        if reached is None or factor >= reached:
+            return factor * moved
+        return factor ** (1 + log(moved) / log(reached))
+
+    return lambda factor: curve.utilisation(in_runs(factor)), in_runs
 
 
 def lost_to(cause: str, most: float) -> Read:

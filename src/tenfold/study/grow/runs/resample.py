@@ -66,11 +66,11 @@ class Blocks:
         )
         return sqrt(variance) / whole if whole else 0.0
 
-    def history(self, seed: int) -> list[Job]:
-        """Return a history drawn from the blocks, in order of submission."""
+    def history(self, seed: int, times: int = 1) -> list[Job]:
+        """Return a history drawn from the blocks, `times` as long, in order of submission."""
         jobs = [
             _moved(job, (place - block) * self.block_ms, f"{self._marker}{place}")
-            for place, block in enumerate(self._draw(seed))
+            for place, block in enumerate(self._draw(seed, times))
             for job in self._members[block]
         ]
         jobs.sort(key=lambda job: job.submitted_ms)
@@ -82,13 +82,14 @@ class Blocks:
         work = sum(self._work[drawn[place]] for place in self._window)
         return max(1, work) / max(1, sum(self._work[place] for place in self._window))
 
-    def _draw(self, seed: int) -> list[int]:
-        """Return the block that takes the place of each block."""
-        drawn = list(range(self.count))
-        for group in self._groups:
-            for place in group:
-                part = seeded_fraction(seed, "block", place)
-                drawn[place] = group[int(part * len(group))]
+    def _draw(self, seed: int, times: int = 1) -> list[int]:
+        """Return the block that takes each place."""
+        drawn: list[int] = []
+        for place in range(times * self.count):
+            # One group: any block. Two: quiet and usual days of the week, which keep their places.
+            like = place if place < self.count else place % WEEK_DAYS
+            group = next((one for one in self._groups if like in one), self._groups[0])
+            drawn.append(group[int(seeded_fraction(seed, "block", place) * len(group))])
         return drawn
 
     def _places(self, window: Window | None) -> list[int]:

@@ -41,7 +41,7 @@ class RunKey(Struct, frozen=True):
     place: int
     seed: int
     draw: int = 0
-    """The history: 0 is the real one, others are drawn from its days."""
+    """The history: 0 is the real one, others are drawn from its days; one of `-n` is n as long."""
 
 
 def factor_at(place: int) -> float:
@@ -89,6 +89,8 @@ class Runs:
         self._drawn: dict[int, Sequence[Job]] = {}
         self.spreads: dict[str, float] = {}
         """How far the factor of a constraint may be off because the history is a sample."""
+        self.length_biases: dict[str, float] = {}
+        """How much too high a factor is because the history is short."""
 
     @property
     def fails(self) -> bool:
@@ -163,7 +165,8 @@ class Runs:
         if draw == 0:
             return state.inputs.jobs
         if draw not in self._drawn:
-            self._drawn[draw] = self.blocks(state).history(draw)
+            longer = max(1, -draw)
+            self._drawn[draw] = self.blocks(state).history(draw, longer)
         return self._drawn[draw]
 
     def _processes(self, state: State, keys: Sequence[RunKey]) -> int:

@@ -4,6 +4,11 @@ A few histories are drawn from the days of the real one, and each is simulated n
 found, until its own breaking factor is known. Most of the difference between two histories is
 their load, which needs no run: its deviation is computed from all days, and runs only show what is
 left once the load is accounted for. So few of them are enough.
+
+A short history also breaks later than its demand would. The rare long queues that make up the tail
+of waits are missing from most samples of a few weeks. And where more work comes than can run, waits
+grow for as long as that lasts: they pass the limit before a short history ends only if far more
+comes. A history several times as long, drawn from the same days, shows both.
 """
 
 from collections.abc import Sequence
@@ -21,6 +26,16 @@ JOBS_MOST = 400_000
 """Jobs of all runs after which no more histories are drawn; those of large runs differ little."""
 STEPS_MOST = 8
 """Grid points tried per drawn history; one that is further off counts with the last."""
+LONGER = 6
+"""How many times as long the history is that shows how far a short one is off ..."""
+LONGER_LEAST = 2
+LONGER_JOBS = 150_000
+"""... and the jobs of its runs, at most; a history of many jobs is off by little."""
+LENGTH_BIAS_LEAST, LENGTH_BIAS_MOST = 0.8, 1.5
+"""A factor is more often too high than too low: by a half if the limit of waits is a third of the
+history, which far more work than can run passes only at its end."""
+LONGER_STEPS_MOST = 10
+"""Grid points tried of the longer history: as far as the largest bias."""
 
 
 def factor_spread(runs: Runs, state: State, read: Read, k: float, *, simulated: bool) -> float:
@@ -40,6 +55,23 @@ def factor_spread(runs: Runs, state: State, read: Read, k: float, *, simulated: 
     else:
         whole = sqrt(2) * load
     return exp(deviations_80(blocks.freedom) * whole) - 1
+
+
+def length_bias(runs: Runs, state: State, read: Read, k: float) -> float:
+    """Return how many times too high a factor is because the history is short."""
+    cost = runs.jobs_at(state, k) * RUNS_PER_DRAW
+    times = min(LONGER, int(min(LONGER_JOBS, JOBS_MOST - runs.jobs) / max(1.0, cost)))
+    if runs.history_window is not None or times < LONGER_LEAST:
+        return 1.0
+    expected = log2(k) * PER_DOUBLING
+    search = _Search(round(expected))
+    for _ in range(LONGER_STEPS_MOST):
+        if search.found:
+            break
+        [one] = runs.at_drawn(state, [(search.place, 0, -times)])
+        search.saw(read(one))
+    found = 2.0 ** ((expected - search.crossing) / PER_DOUBLING)
+    return min(LENGTH_BIAS_MOST, max(LENGTH_BIAS_LEAST, found))
 
 
 def _affordable(runs: Runs, state: State, k: float) -> int:

@@ -30,7 +30,9 @@ class Money(ComputedLayer):
     breaks = "the monthly cost of the fleet exceeds `usd_per_month_most`"
     cause_rank = 90
     grows_with = ("nodes", "jobs", "data")
-    grows_by = "cost of nodes, their energy and egress; storage, spares, staff and fixes stay"
+    grows_by = (
+        "cost of nodes, their energy and egress; storage, spares, staff and fixes stay the same"
+    )
     needs = "`usd_per_month_most` under `[limits]` in the grow file"
     fixed_by = "a larger budget"
     always_listed = True

@@ -24,7 +24,7 @@ class Floor(ComputedLayer):
     breaks = "more racks are needed than the building has positions for"
     cause_rank = 23
     grows_with = ("nodes",)
-    grows_by = "racks of the nodes; those of spares stay"
+    grows_by = "racks of the nodes; racks of spares stay the same"
     needs = "`floor_racks` under `[facility]` in the grow file"
     fixed_by = "floor space for more racks, or another site"
     lead_times = ("floor",)

@@ -26,7 +26,7 @@ class SitePower(ComputedLayer):
     breaks = "nodes, storage and cooling of a site draw more than its `power_kw`"
     cause_rank = 20
     grows_with = ("nodes",)
-    grows_by = "power of the nodes; that of spares and storage stays"
+    grows_by = "power of the nodes; power of spares and storage stays the same"
     needs = "`power_kw` for every site"
     fixed_by = "a larger power feed"
     lead_times = ("site-power",)
@@ -78,7 +78,7 @@ class PowerBudget(ComputedLayer):
     breaks = "all sites together draw more than `kw_most`"
     cause_rank = 21
     grows_with = ("nodes",)
-    grows_by = "power of the nodes; that of spares and storage stays"
+    grows_by = "power of the nodes; power of spares and storage stays the same"
     needs = "`kw_most` under `[limits]` in the grow file; without it there is no limit"
     fixed_by = "a higher total limit"
 

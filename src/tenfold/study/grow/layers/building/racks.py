@@ -34,7 +34,7 @@ class Racks(ComputedLayer):
 
     cause_rank = 22
     grows_with = ("nodes",)
-    grows_by = "nodes of a first rack until it is full; further nodes bring racks"
+    grows_by = "nodes in the first rack until it is full; after that, new nodes come with new racks"
     needs = "`[[rack]]` entries, or `nodes_per_rack` for pools"
     lead_times = ("rack-power", "rack")
     cooled: bool
@@ -135,8 +135,17 @@ class RackPower(Racks):
         from that would only return the default.
         """
         if not racks_stated(state):
-            return [self.unknown("racks")]
+            return [self.unknown("racks", _unstated(state))]
         return super().constraints(state, axis)
+
+
+def _unstated(state: State) -> str:
+    """Name the pools whose racks are not described, if others are; else nothing."""
+    pools = state.spec.pools
+    names = [f"`{pool.id}`" for pool in pools if "nodes_per_rack" in pool.defaulted]
+    if len(names) == len(pools):
+        return ""
+    return f"`nodes_per_rack` for {'pool' if len(names) == 1 else 'pools'} {', '.join(names)}"
 
 
 class Cooling(Racks):

@@ -30,7 +30,7 @@ class SwitchPorts(ComputedLayer):
     grows_by = "ports of the nodes"
     needs = "a `[[fabric]]` that connects the nodes"
     fixed_by = "more switches, or another switch tier"
-    assumes = "fabrics not in the fleet file have typical switches"
+    assumes = "fabrics missing from the fleet file use typical switches"
     lead_times = ("switch",)
 
     def constraints(self, state: State, axis: Axis) -> Iterable[Constraint]:

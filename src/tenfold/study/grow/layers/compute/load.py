@@ -31,7 +31,7 @@ class Compute(ComputedLayer):
 
     name = "compute"
     title = "GPU time"
-    breaks = "jobs request more GPU time than the fleet has, in all or of one accelerator type"
+    breaks = "jobs request more GPU time than the fleet has, in total or for one accelerator type"
     cause_rank = 78
     grows_with = ("jobs", "job-size")
     grows_by = "GPU time of the jobs"

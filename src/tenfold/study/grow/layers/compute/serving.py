@@ -72,7 +72,7 @@ class Serving(ComputedLayer):
     breaks = "services need more GPUs than their pool has, or more replicas than `replicas_most`"
     cause_rank = 45
     grows_with = ("traffic",)
-    grows_by = "requests; `replicas_most` stays"
+    grows_by = "requests; `replicas_most` stays the same"
     capacity_grows_with = ("nodes",)
     needs = "`[[service]]` in the grow file"
     fixed_by = "more nodes in the pool, or a higher replica limit"
@@ -119,6 +119,10 @@ class Serving(ComputedLayer):
             output_tokens=load.output_tokens,
             ttft_s=load.ttft_s,
             tpot_s=load.tpot_s,
+            # This layer keeps its own reserve for requests that come together.
+            attainment=0.5,
+            spare_replicas=0,
+            headroom=0.0,
         )
         shape = model_shape(load.model, state.inputs.fleet.catalogue)
         request = ServeRequest(service=service, shape=shape)
@@ -147,7 +151,7 @@ class Serving(ComputedLayer):
         def symptom(factor: float) -> str:
             names = ", ".join(one.load.name for one in served)
             share = demand(factor) / there
-            on_time = f"for {attainment * 100:g}% of requests on time"
+            on_time = f"to serve {attainment * 100:g}% of requests on time"
             return f"{names}: {share:.0%} of the {there:,} GPUs in pool {pool} needed {on_time}"
 
         def relieve(multiple: float) -> list[Relief]:

@@ -20,13 +20,16 @@ from tenfold.model.job.traffic import Traffic
 from tenfold.model.units import SECOND, BytesPerSecond
 from tenfold.physics.growth.breaking import ASSUMED, STATED, Evidence, Utilisation, weakest
 from tenfold.physics.site_routes import quickest_route
-from tenfold.report.figures import rate_bytes
+from tenfold.report.figures import line_rate
 from tenfold.study.grow.cost.prices import priced
 from tenfold.study.grow.history import History, JobKind, history_of, running_growth
 from tenfold.study.grow.layer import ComputedLayer, Constraint
 from tenfold.study.grow.layers.storage.capacity import dataset_growth
-from tenfold.study.grow.relief import NEARLY, Relief, lead_weeks, with_relief
+from tenfold.study.grow.relief import NEARLY, Relief, lead_weeks, round_up_to, with_relief
 from tenfold.study.grow.state import State
+
+GBPS = 125_000_000
+"""Bytes per second of a Gbit/s."""
 
 
 class RemoteTraffic(NamedTuple):
@@ -98,9 +101,7 @@ class SiteLinks(ComputedLayer):
             return use.bytes_per_s(running(factor), axis, factor)
 
         def symptom(factor: float) -> str:
-            return (
-                f"link {link.a} - {link.b}: {rate_bytes(demand(factor))} of {rate_bytes(capacity)}"
-            )
+            return f"link {link.a} - {link.b}: {line_rate(demand(factor))} of {line_rate(capacity)}"
 
         def relieve(multiple: float) -> list[Relief]:
             return [_wider(state, link, multiple)]
@@ -133,7 +134,7 @@ def _bounds(
 
 
 def _wider(state: State, link: SiteLink, multiple: float) -> Relief:
-    required = BytesPerSecond(round(link.bandwidth * multiple / NEARLY))
+    required = _sold(link.bandwidth * multiple / NEARLY)
 
     def apply(now: State) -> State:
         links = tuple(
@@ -142,10 +143,16 @@ def _wider(state: State, link: SiteLink, multiple: float) -> Relief:
         )
         return with_relief(now, "link", replace(now.spec, links=links))
 
-    old, new = rate_bytes(float(link.bandwidth)), rate_bytes(float(required))
+    old, new = line_rate(float(link.bandwidth)), line_rate(float(required))
     text = f"upgrade the link {link.a} - {link.b} to {new} (up from {old})"
     relief = Relief("link", text, None, lead_weeks(state, "link"), apply)
     return priced(state, relief, "link-gbps", (required - link.bandwidth) * 8 / 1e9)
+
+
+def _sold(bytes_per_s: float) -> BytesPerSecond:
+    """Return the next rate that can be ordered: whole Gbit/s, or tens of Mbit/s below that."""
+    unit = GBPS if bytes_per_s > GBPS else GBPS // 100
+    return BytesPerSecond(round_up_to(bytes_per_s, unit))
 
 
 def remote_traffic(state: State, history: History) -> list[RemoteTraffic]:

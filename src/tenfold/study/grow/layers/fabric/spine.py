@@ -37,7 +37,7 @@ class FabricSpine(ComputedLayer):
     breaks = "traffic between leaves slows steps by more than `stall_share_most`"
     cause_rank = 27
     grows_with = ("jobs", "job-size", "nodes")
-    grows_by = "GPUs that send, until all are in use, and how many leaves a gang crosses"
+    grows_by = "GPUs that send, until all are in use, and how many leaves a multi-node job crosses"
     needs = f"`spines` for fabrics, and {NO_SENDERS}"
     fixed_by = "more spine switches"
     assumes = ASSUMES

@@ -65,7 +65,9 @@ class FabricUplinks(ComputedLayer):
     breaks = "traffic out of a leaf or pod slows steps by more than `stall_share_most`"
     cause_rank = 26
     grows_with = ("job-size",)
-    grows_by = "traffic of a gang that leaves its leaf; more gangs bring leaves"
+    grows_by = (
+        "a multi-node job's traffic beyond its leaf; more multi-node jobs come with more leaves"
+    )
     needs = NO_SENDERS
     fixed_by = "less oversubscription, or more uplinks"
     assumes = ASSUMES

@@ -26,6 +26,7 @@ from tenfold.physics.growth.admission import (
 )
 from tenfold.physics.growth.breaking import ASSUMED, STATED, Evidence, weakest
 from tenfold.physics.growth.usage import fit_usage, usage_at
+from tenfold.study.grow.history import arrival_span_ms
 from tenfold.study.grow.layer import ComputedLayer, Constraint, figure
 from tenfold.study.grow.relief import NEARLY, Relief, with_relief
 from tenfold.study.grow.state import State, scale_capacity
@@ -197,7 +198,7 @@ def _recorded(state: State, axis: Axis, controller: Controller) -> Arrivals | No
     queue = controller.queue
     if controller.kind == "kueue" and not queue:
         queue = max(by_team, key=lambda team: by_team[team])
-    span_ms = max(job.submitted_ms for job in jobs) - min(job.submitted_ms for job in jobs)
+    span_ms = arrival_span_ms([job.submitted_ms for job in jobs])
     count = by_team.get(queue, 0) if queue else len(jobs)
     if not span_ms or not count:
         return None

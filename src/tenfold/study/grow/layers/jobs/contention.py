@@ -21,7 +21,9 @@ class Contention(SimulatedLayer):
     labels = (("shared layers", "Contention on shared storage and links"),)
     breaks = "contention costs more than `stall_share_most` of the allocated GPU time"
     cause_rank = 50
-    grows_by = "jobs, and with them what they read and write; what one job reads stays"
+    grows_by = (
+        "jobs, and with them what they read and write; the read rate of one job stays the same"
+    )
     needs = "`--jobs` with `--profiles`"
     fixed_by = "another policy, more storage shelves, or non-blocking uplinks"
     shows_slow_jobs = True

@@ -30,7 +30,7 @@ class CheckpointBurst(ComputedLayer):
     breaks = "jobs write more to a tier than its `write_gb_per_s`"
     cause_rank = 33
     grows_with = ("jobs", "nodes")
-    grows_by = "jobs that write, until all GPUs are in use; the size of a checkpoint stays"
+    grows_by = "jobs that write, until all GPUs are in use; the size of a checkpoint stays the same"
     needs = NEEDS_PROFILES
     fixed_by = "more storage shelves"
 

@@ -34,7 +34,9 @@ class CheckpointSaves(ComputedLayer):
     breaks = "checkpoints and failures take more than `lost_share_most` of a job's time"
     cause_rank = 33
     grows_with = ("job-size",)
-    grows_by = "GPUs of one job, and how often one of them fails; its checkpoint stays"
+    grows_by = (
+        "GPUs of one job, and how often one of them fails; its checkpoint stays the same size"
+    )
     needs = "`model` under `[expects]` in the fleet file, and a storage tier at its site"
     fixed_by = "asynchronous checkpoints, or more storage shelves"
     assumes = "one job of the expected model runs on all GPUs, with a typical failure rate"

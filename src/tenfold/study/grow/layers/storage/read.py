@@ -28,7 +28,7 @@ class StorageRead(ComputedLayer):
     breaks = "jobs read more from a tier than its `read_gb_per_s`"
     cause_rank = 31
     grows_with = ("jobs", "nodes")
-    grows_by = "GPUs that read, until all are in use; what each of them reads stays"
+    grows_by = "GPUs that read, until all are in use; the read rate of each GPU stays the same"
     missing_reported_with = ("job-size",)
     needs = NEEDS_PROFILES
     fixed_by = "more storage shelves"

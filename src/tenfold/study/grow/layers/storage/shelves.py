@@ -11,6 +11,9 @@ from tenfold.study.grow.cost.prices import priced
 from tenfold.study.grow.relief import NEARLY, Relief, lead_weeks, with_relief
 from tenfold.study.grow.state import State
 
+CLOUD = "object-"
+"""How the media of stores that are rented by the TB begin."""
+
 
 def more_shelves(state: State, tier: Tier, multiple: float) -> Relief:
     """Return the shelves for a multiple of a tier's capacity, at its price."""
@@ -23,12 +26,21 @@ def more_shelves(state: State, tier: Tier, multiple: float) -> Relief:
         tiers = tuple(bought if one.id == tier.id else one for one in now.spec.tiers)
         return with_relief(now, "shelves", replace(now.spec, tiers=tiers))
 
-    shelves = count(more, "storage shelf").replace("shelfs", "shelves")
-    text = f"add {shelves} to {tier.id}"
+    text = _text(state, tier, bought)
     relief = Relief("shelves", text, price, lead_weeks(state, "storage"), apply)
     if tier.usd_micros_per_tb_month:
         return relief
     return priced(state, relief, "storage-tb", added_tb)
+
+
+def _text(state: State, tier: Tier, bought: Tier) -> str:
+    """Return what is added: capacity of a cloud store, which has no shelves to count."""
+    kind = state.inputs.fleet.catalogue.tiers.find(tier.tier_class)
+    if kind is not None and kind.medium.startswith(CLOUD):
+        now, then = tier.capacity / 1e12, bought.capacity / 1e12
+        return f"raise the capacity of {tier.id} to {then:,.0f} TB (up from {now:,.0f})"
+    more = count(bought.shelves - tier.shelves, "storage shelf").replace("shelfs", "shelves")
+    return f"add {more} to {tier.id}"
 
 
 def _with_shelves(tier: Tier, shelves: int) -> Tier:

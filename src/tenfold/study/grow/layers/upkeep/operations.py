@@ -57,8 +57,10 @@ class OperationsLayer(ComputedLayer):
             return faults.per_node_day * faults.technician_share * nodes(factor)
 
         def symptom(factor: float) -> str:
-            needed = f"repairs per day: {figure(repairs(factor))} of {figure(most)}"
-            return f"{needed} ({_technicians(crew)})"
+            return (
+                f"repairs needed per day: {figure(repairs(factor))}; "
+                f"{_technicians(crew)} can do {figure(most)}"
+            )
 
         def relieve(multiple: float) -> list[Relief]:
             return [_people(state, crew, multiple)]

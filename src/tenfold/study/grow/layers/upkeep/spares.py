@@ -70,10 +70,10 @@ class Spares(ComputedLayer):
                 at = need.at(factor * NEXT)
             share = f"{1 - need.share:.1%}".replace(".0%", "%")
             # Spares fail as well, so more may be needed than nodes are down.
-            why = ", as spares fail too" if at.needed > at.down else ""
+            why = " (spares fail too)" if at.needed > at.down else ""
             return (
-                f"{at.down_mean:,.1f} nodes down on average, {at.down:,} or fewer {share} of the "
-                f"time: {count(at.needed, 'spare')} needed{why}, {spares:,} available"
+                f"{at.down_mean:,.1f} nodes down on average, at most {at.down:,} for {share} of "
+                f"the time; {count(at.needed, 'spare')} needed{why}, {spares:,} available"
             )
 
         def relieve(_: Constraint, target: float) -> list[Relief]:
