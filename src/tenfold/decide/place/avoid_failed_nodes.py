@@ -10,48 +10,23 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from tenfold.decide.place.indexed import IndexedDecider
-from tenfold.fleet.capacity import Capacity
+from tenfold.decide.place.moved_starts import MovedStarts
 from tenfold.fleet.view import FleetView
 from tenfold.model.actions import Action, ResizeJob, StartJob
-from tenfold.model.decision import Decision
-from tenfold.model.events import Event
 from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId, NodeId
 from tenfold.model.job.job import Job, Slot, per_member
-from tenfold.model.units import Millis
 
 Taken = tuple[int, int, int]
 """GPUs, CPU thousandths and MiB."""
 
 
-class AvoidFailedNodes:
+class AvoidFailedNodes(MovedStarts):
     """Moves starts of another decider away from nodes on which the job failed."""
 
-    def __init__(self, inner: IndexedDecider) -> None:
-        self._inner = inner
-        self._has_moved = False
-
-    @property
-    def name(self) -> str:
-        """Its name in the decision log: the policy that decides."""
-        return self._inner.name
-
-    @property
-    def index(self) -> Capacity | None:
-        """The policy's index; None after a start was moved, since the policy then rebuilds it."""
-        return None if self._has_moved else self._inner.index
-
-    def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
-        """Return the other decider's decision, with some nodes replaced."""
-        # Its cache still has the node it chose: let it rebuild from the view.
-        decision = self._inner.decide(view, now_ms, None if self._has_moved else news)
-        self._has_moved = False
-        if not decision.actions or not view.failure_log.failures:
-            return decision
-        actions = moved(view, decision.actions)
-        self._has_moved = actions != list(decision.actions)
-        return Decision(actions, decision.wake_at_ms) if self._has_moved else decision
+    def moved(self, view: FleetView, actions: Sequence[Action]) -> Sequence[Action]:
+        """Return the actions, with some nodes replaced."""
+        return moved(view, actions) if view.failure_log.failures else actions
 
 
 def moved(view: FleetView, actions: Sequence[Action]) -> list[Action]:

@@ -13,60 +13,38 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tenfold.decide.place.indexed import IndexedDecider
+from tenfold.decide.place.moved_starts import MovedStarts
 from tenfold.decide.place.quota.residency import Residency
 from tenfold.decide.place.site_cost import SiteCost, site_costs
-from tenfold.fleet.capacity import Capacity, GangSplit, Slots
+from tenfold.fleet.capacity import GangSplit, Slots
 from tenfold.fleet.fleet import more_than
 from tenfold.fleet.topology.topology import TopologyCapacity
 from tenfold.fleet.view import FleetView
 from tenfold.model.actions import Action, ResizeJob, StartJob
-from tenfold.model.decision import Decision
-from tenfold.model.events import Event
 from tenfold.model.ids import JobId, SiteId
 from tenfold.model.job.job import Job
 from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.policy.site_costs import SiteCosts
 from tenfold.model.reason import Reason, Value
-from tenfold.model.units import Millis
 
 USD = 1_000_000
 
 
-class CheapestSite:
+class CheapestSite(MovedStarts):
     """Moves starts of another decider to the cheapest site."""
 
     def __init__(
         self, inner: IndexedDecider, costs: SiteCosts, govern: GovernanceRules | None = None
     ) -> None:
-        self._inner, self._costs = inner, costs
+        super().__init__(inner)
+        self._costs = costs
         self._residency = None if govern is None else Residency(govern)
-        self._has_moved = False
 
-    @property
-    def name(self) -> str:
-        """Its name in the decision log: the policy that decides."""
-        return self._inner.name
-
-    @property
-    def index(self) -> Capacity | None:
-        """The policy's index; None after a start was moved, since the policy then rebuilds it."""
-        return None if self._has_moved else self._inner.index
-
-    def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
-        """Return the other decider's decision, with starts at cheaper sites."""
-        # Its cache still has the nodes it chose: let it rebuild from the view.
-        decision = self._inner.decide(view, now_ms, None if self._has_moved else news)
-        self._has_moved = False
-        if not any(isinstance(action, StartJob) for action in decision.actions):
-            return decision
-        actions = moved(view, decision.actions, self._costs, self._residency)
-        self._has_moved = any(
-            isinstance(after, StartJob)
-            and isinstance(before, StartJob)
-            and after.slots != before.slots
-            for before, after in zip(decision.actions, actions, strict=True)
-        )
-        return Decision(actions, decision.wake_at_ms)
+    def moved(self, view: FleetView, actions: Sequence[Action]) -> Sequence[Action]:
+        """Return the actions, with starts at cheaper sites."""
+        if not any(isinstance(action, StartJob) for action in actions):
+            return actions
+        return moved(view, actions, self._costs, self._residency)
 
 
 def moved(

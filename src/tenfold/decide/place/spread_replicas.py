@@ -11,46 +11,21 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from tenfold.decide.place.avoid_failed_nodes import FreeAfter
-from tenfold.decide.place.indexed import IndexedDecider
-from tenfold.fleet.capacity import Capacity
+from tenfold.decide.place.moved_starts import MovedStarts
 from tenfold.fleet.services import replica_of
 from tenfold.fleet.view import FleetView
 from tenfold.model.actions import Action, StartJob
-from tenfold.model.decision import Decision
-from tenfold.model.events import Event
 from tenfold.model.fleet.node import Node
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job, Slot
-from tenfold.model.units import Millis
 
 
-class SpreadReplicas:
+class SpreadReplicas(MovedStarts):
     """Moves starts of another decider apart, if they are replicas of one service."""
 
-    def __init__(self, inner: IndexedDecider) -> None:
-        self._inner = inner
-        self._has_moved = False
-
-    @property
-    def name(self) -> str:
-        """Its name in the decision log: the policy that decides."""
-        return self._inner.name
-
-    @property
-    def index(self) -> Capacity | None:
-        """The policy's index; None after a start was moved, since the policy then rebuilds it."""
-        return None if self._has_moved else self._inner.index
-
-    def decide(self, view: FleetView, now_ms: Millis, news: Sequence[Event] | None) -> Decision:
-        """Return the other decider's decision, with replicas on other nodes."""
-        # Its cache still has the node it chose: let it rebuild from the view.
-        decision = self._inner.decide(view, now_ms, None if self._has_moved else news)
-        self._has_moved = False
-        if not decision.actions or not view.services:
-            return decision
-        actions = spread(view, decision.actions)
-        self._has_moved = actions != list(decision.actions)
-        return Decision(actions, decision.wake_at_ms) if self._has_moved else decision
+    def moved(self, view: FleetView, actions: Sequence[Action]) -> Sequence[Action]:
+        """Return the actions, with replicas on other nodes."""
+        return spread(view, actions) if view.services else actions
 
 
 def spread(view: FleetView, actions: Sequence[Action]) -> list[Action]:
