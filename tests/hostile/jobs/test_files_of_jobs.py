@@ -22,7 +22,8 @@ from tenfold.checkpoint.last_saved import CHECKPOINTS_MOST, MANIFEST_BYTES_MOST,
 from tenfold.checkpoint.sealed import seal, unseal
 from tenfold.live.executor import AttemptLost
 from tenfold.live.local.attempt.folder import ExecutorDir
-from tenfold.live.local.executor import LocalExecutor, end_observation, state_of
+from tenfold.live.local.attempt.reports import end_observation
+from tenfold.live.local.executor import LocalExecutor, state_of
 from tenfold.model.events import JobEnded, JobStarted, JobStopped
 from tenfold.model.ids import JobId
 from tenfold.model.job.job import Job

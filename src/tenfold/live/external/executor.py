@@ -14,12 +14,9 @@ from msgspec import Struct
 from tenfold.clock.wall import now_ms
 from tenfold.live.executor import (
     LOG_TAIL_BYTES,
-    AttemptLost,
-    AttemptStarted,
     AttemptState,
     ExecutorWarning,
     Launch,
-    Member,
     MemberLog,
     NodeClosed,
     NodeOpened,
@@ -27,7 +24,6 @@ from tenfold.live.executor import (
     NodeUnreachable,
     Observation,
     OrderRefused,
-    Phase,
     Shell,
     ShellRequest,
 )
@@ -36,12 +32,12 @@ from tenfold.live.external.fence import Fence
 from tenfold.live.external.worker import HaltOrder, News, NodeChange, Note, StartOrder, Worker
 from tenfold.live.local.attempt import logs
 from tenfold.live.local.attempt.environment import inherited
-from tenfold.live.local.attempt.folder import AttemptFolder, ExecutorDir
-from tenfold.live.local.executor import end_observation
+from tenfold.live.local.attempt.folder import ExecutorDir
+from tenfold.live.local.attempt.reports import Reports, member_log, reason_of, recorded_state
 from tenfold.live.local.spawner.launches import launch_line, why_unusable
-from tenfold.live.local.spawner.wire import EndLine, ReasonLine, UserLine, checked_end
+from tenfold.live.local.spawner.wire import UserLine, checked_end
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.reason import Reason, TeamRef, Text
+from tenfold.model.reason import Reason, TeamRef
 from tenfold.model.units import Millis
 
 PERIOD_S = 1.0
@@ -82,7 +78,7 @@ class ExternalExecutor:
         self._lock = Lock()
         self._notes: deque[Note] = deque()
         self._refused: deque[OrderRefused] = deque()
-        self._reported: dict[tuple[str, int], str] = {}
+        self._reports = Reports()
         self._nodes_lost: set[NodeId] = set()
         self._is_new = True
         self._wake = os.eventfd(1, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -151,7 +147,7 @@ class ExternalExecutor:
             for node in lost:
                 found += self._node(node, Millis(now_ms()), lost=True)
             for folder in self.home.unsettled():
-                found += self._unreported(folder)
+                found += self._reports.unreported(folder, folder.end())
         for note in notes:
             found += self._on_note(note)
         return found
@@ -163,9 +159,7 @@ class ExternalExecutor:
         for folder in self.home.unsettled():
             state = recorded_state(folder)
             states.append(state)
-            self._mark_reported(
-                folder, "ended" if state.end else "started" if state.started_ms else ""
-            )
+            self._reports.returned(folder, state)
         return states
 
     def settle(self, attempts: Sequence[tuple[JobId, int]]) -> None:
@@ -174,21 +168,13 @@ class ExternalExecutor:
             folder = self.home.attempt(job_id, number)
             if folder.end() is not None:
                 folder.settle()
-                self._reported.pop((job_id, number), None)
+                self._reports.forget(job_id, number)
 
     def logs(
         self, job_id: JobId, attempt: int, member: int, bytes_most: int = LOG_TAIL_BYTES
     ) -> MemberLog:
         """Return the tail of a member's log; empty if it wrote nothing."""
-        folder = self.home.attempt(job_id, attempt)
-        paths = logs.segments(folder.path, member)
-        kept = sum(os.path.getsize(path) for path in paths if os.path.exists(path))
-        return MemberLog(
-            tail=logs.tail(paths, bytes_most),
-            paths=tuple(paths),
-            bytes_kept=kept,
-            segments=tuple(logs.segment_offsets(folder.path, member)),
-        )
+        return member_log(self.home.attempt(job_id, attempt), member, bytes_most)
 
     def open_shell(self, job_id: JobId, attempt: int, request: ShellRequest) -> Shell | Reason:
         """Return that this executor opens no shells."""
@@ -216,7 +202,7 @@ class ExternalExecutor:
             at_ms = Millis(note.at_ms)
             if note.closed is None:
                 return [NodeOpened(at_ms, note.node)]
-            return [NodeClosed(at_ms, note.node, _reason(note.closed))]
+            return [NodeClosed(at_ms, note.node, reason_of(note.closed))]
         at_ms = Millis(note["at_ms"])
         if "node" in note:
             return self._node(NodeId(note["node"]), at_ms, lost=note["saw"] == "node-lost")
@@ -225,13 +211,13 @@ class ExternalExecutor:
         job_id, attempt = JobId(note["job"]), note["attempt"]
         folder = self.home.attempt(job_id, attempt)
         if "reason" in note:
-            reason = _reason(note["reason"])
+            reason = reason_of(note["reason"])
             if note["saw"] == "trouble":
                 return [ExecutorWarning(at_ms, job_id, attempt, reason)]
             return [OrderRefused(at_ms, job_id, attempt, reason, reason.code in TRANSIENT)]
         if "end" in note:
-            return self._ended(folder, checked_end(dict(note["end"]), now_ms()))
-        return self._started(folder, at_ms)
+            return self._reports.ended(folder, checked_end(dict(note["end"]), now_ms()))
+        return self._reports.started(folder, at_ms)
 
     def _node(self, node: NodeId, at_ms: Millis, *, lost: bool) -> list[Observation]:
         if lost == (node in self._nodes_lost):
@@ -241,63 +227,3 @@ class ExternalExecutor:
             return [NodeUnreachable(at_ms, node)]
         self._nodes_lost.discard(node)
         return [NodeReachable(at_ms, node)]
-
-    def _unreported(self, folder: AttemptFolder) -> list[Observation]:
-        end = folder.end()
-        if end is not None:
-            return self._ended(folder, end)
-        started = folder.record().get("started")
-        return self._started(folder, Millis(started["at_ms"])) if started else []
-
-    def _started(self, folder: AttemptFolder, at_ms: Millis) -> list[Observation]:
-        if not self._mark_reported(folder, "started"):
-            return []
-        return [AttemptStarted(at_ms, JobId(folder.job), folder.number)]
-
-    def _ended(self, folder: AttemptFolder, end: EndLine) -> list[Observation]:
-        """Report an end, and its start first if that was not reported."""
-        started_ms = end["started_ms"]
-        found = [] if started_ms is None else self._started(folder, Millis(started_ms))
-        if self._mark_reported(folder, "ended"):
-            found.append(end_observation(folder, end))
-        return found
-
-    def _mark_reported(self, folder: AttemptFolder, phase: str) -> bool:
-        """Record that a phase was reported; False if it, or a later one, already was."""
-        key = (folder.job, folder.number)
-        reported = self._reported.get(key, "")
-        if reported in (phase, "ended"):
-            return False
-        self._reported[key] = phase
-        return True
-
-
-def _reason(line: ReasonLine) -> Reason:
-    return Reason(line["code"], {"said": Text(line["sentence"])})
-
-
-def recorded_state(folder: AttemptFolder) -> AttemptState:
-    """Return the state of an attempt as its folder has it, without asking anyone."""
-    end, record = folder.end(), folder.record()
-    launch, started = record.get("launch"), record.get("started")
-    observation = end_observation(folder, end) if end else None
-    phase: Phase = "running" if started else "starting"
-    if observation is not None:
-        phase = "lost" if isinstance(observation, AttemptLost) else "ended"
-    return AttemptState(
-        job_id=JobId(folder.job),
-        attempt=folder.number,
-        phase=phase,
-        members=tuple(
-            Member(
-                node=NodeId(member["node"]),
-                gpus=tuple(member["gpus"]),
-                cpus_milli=member["cpus_milli"],
-                memory_mib=member["memory_mib"],
-            )
-            for member in (launch["members"] if launch else ())
-        ),
-        ordered_ms=Millis(launch["ordered_ms"] if launch else 0),
-        started_ms=Millis(started["at_ms"]) if started else None,
-        end=observation,
-    )

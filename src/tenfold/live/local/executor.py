@@ -8,19 +8,13 @@ import os
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import cast
 
 from tenfold.clock.wall import now_ms
 from tenfold.live.executor import (
     LOG_TAIL_BYTES,
-    AttemptEnded,
-    AttemptLost,
-    AttemptStarted,
     AttemptState,
-    EndKind,
     ExecutorWarning,
     Launch,
-    Member,
     MemberLog,
     NodeReachable,
     NodeUnreachable,
@@ -32,17 +26,23 @@ from tenfold.live.executor import (
 from tenfold.live.local.attempt import logs
 from tenfold.live.local.attempt.environment import inherited
 from tenfold.live.local.attempt.folder import AttemptFolder, ExecutorDir
+from tenfold.live.local.attempt.reports import (
+    Reports,
+    end_observation,
+    member_log,
+    reason_of,
+    state_with,
+)
 from tenfold.live.local.member.images import runtime_variables
 from tenfold.live.local.member.limits import PIDS_MOST
 from tenfold.live.local.member.team_users import TeamUsers
-from tenfold.live.local.processes import boot
 from tenfold.live.local.shells import open_shell
 from tenfold.live.local.spawner.launches import launch_line, user_of, why_refused
 from tenfold.live.local.spawner.link import SpawnerLink
-from tenfold.live.local.spawner.wire import EndLine, NoteLine, ReasonLine, StopLine, checked_end
+from tenfold.live.local.spawner.wire import NoteLine, StopLine, checked_end
 from tenfold.model.errors import Refused
 from tenfold.model.ids import JobId, NodeId
-from tenfold.model.reason import Reason, Text
+from tenfold.model.reason import Reason
 from tenfold.model.units import Millis
 
 TRANSIENT = ("cannot-write", "earlier-attempt-lives", "node-is-lost")
@@ -71,7 +71,7 @@ class LocalExecutor:
         self._pids_most = pids_most
         self._refused: deque[OrderRefused] = deque()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._reported: dict[tuple[str, int], str] = {}
+        self._reports = Reports()
         self._nodes_lost: dict[NodeId, Millis] = {}
         self._connection_read = 0
         self._early_notes: list[NoteLine] = []
@@ -184,9 +184,7 @@ class LocalExecutor:
         for folder in self.home.unsettled():
             state = state_of(folder)
             states.append(state)
-            self._mark_reported(
-                folder, "ended" if state.end else "started" if state.started_ms else ""
-            )
+            self._reports.returned(folder, state)
         return states
 
     def settle(self, attempts: Sequence[tuple[JobId, int]]) -> None:
@@ -195,21 +193,13 @@ class LocalExecutor:
             folder = self.home.attempt(job_id, number)
             if not folder.is_locked() and folder.end() is not None:
                 folder.settle()
-                self._reported.pop((job_id, number), None)
+                self._reports.forget(job_id, number)
 
     def logs(
         self, job_id: JobId, attempt: int, member: int, bytes_most: int = LOG_TAIL_BYTES
     ) -> MemberLog:
         """Return the tail of a member's log; empty if it wrote nothing."""
-        folder = self.home.attempt(job_id, attempt)
-        paths = logs.segments(folder.path, member)
-        kept = sum(os.path.getsize(path) for path in paths if os.path.exists(path))
-        return MemberLog(
-            tail=logs.tail(paths, bytes_most),
-            paths=tuple(paths),
-            bytes_kept=kept,
-            segments=tuple(logs.segment_offsets(folder.path, member)),
-        )
+        return member_log(self.home.attempt(job_id, attempt), member, bytes_most)
 
     def open_shell(self, job_id: JobId, attempt: int, request: ShellRequest) -> Shell | Reason:
         """Run a command beside a member of a running attempt; return why not if it cannot."""
@@ -230,16 +220,16 @@ class LocalExecutor:
             return []
         job_id, attempt = JobId(note["job"]), note["attempt"]
         if note["saw"] in ("refused", "trouble") and "reason" in note:
-            reason = _reason(note["reason"])
+            reason = reason_of(note["reason"])
             if note["saw"] == "trouble":
                 return [ExecutorWarning(at_ms, job_id, attempt, reason)]
             is_transient = reason.code in TRANSIENT
             return [OrderRefused(at_ms, job_id, attempt, reason, is_transient)]
         folder = self.home.attempt(job_id, attempt)
         if note["saw"] == "started":
-            return self._started(folder, at_ms)
+            return self._reports.started(folder, at_ms)
         if note["saw"] == "ended" and "end" in note:
-            return self._ended(folder, checked_end(dict(note["end"]), now_ms()))
+            return self._reports.ended(folder, checked_end(dict(note["end"]), now_ms()))
         return self._unreported(folder)
 
     def _lost_nodes(self) -> list[Observation]:
@@ -262,34 +252,7 @@ class LocalExecutor:
 
     def _unreported(self, folder: AttemptFolder) -> list[Observation]:
         """Return what a folder contains and was not reported yet."""
-        held = folder.is_locked()
-        end = None if held else folder.end()
-        if end is not None:
-            return self._ended(folder, end)
-        started = folder.record().get("started")
-        return self._started(folder, Millis(started["at_ms"])) if started else []
-
-    def _started(self, folder: AttemptFolder, at_ms: Millis) -> list[Observation]:
-        if not self._mark_reported(folder, "started"):
-            return []
-        return [AttemptStarted(at_ms, JobId(folder.job), folder.number)]
-
-    def _ended(self, folder: AttemptFolder, end: EndLine) -> list[Observation]:
-        """Report an end, and its start first if that was not reported."""
-        started_ms = end["started_ms"]
-        found = [] if started_ms is None else self._started(folder, Millis(started_ms))
-        if self._mark_reported(folder, "ended"):
-            found.append(end_observation(folder, end))
-        return found
-
-    def _mark_reported(self, folder: AttemptFolder, phase: str) -> bool:
-        """Record that a phase was reported; False if it, or a later one, already was."""
-        key = (folder.job, folder.number)
-        reported = self._reported.get(key, "")
-        if reported in (phase, "ended"):
-            return False
-        self._reported[key] = phase
-        return True
+        return self._reports.unreported(folder, None if folder.is_locked() else folder.end())
 
 
 def _raise_if_stale(note: NoteLine, epoch: int) -> None:
@@ -307,61 +270,5 @@ def state_of(folder: AttemptFolder) -> AttemptState:
     """Return the state of an attempt. The lock is checked before the end."""
     held = folder.is_locked()
     end = None if held else folder.end()
-    record = folder.record()
-    launch, started = record.get("launch"), record.get("started")
     observation = end_observation(folder, end) if end else None
-    if observation is not None:
-        phase = "lost" if isinstance(observation, AttemptLost) else "ended"
-    elif not held:
-        phase = "orphaned"
-    else:
-        phase = "running" if started else "starting"
-    return AttemptState(
-        job_id=JobId(folder.job),
-        attempt=folder.number,
-        phase=phase,
-        members=tuple(
-            Member(
-                node=NodeId(member["node"]),
-                gpus=tuple(member["gpus"]),
-                cpus_milli=member["cpus_milli"],
-                memory_mib=member["memory_mib"],
-            )
-            for member in (launch["members"] if launch else ())
-        ),
-        ordered_ms=Millis(launch["ordered_ms"] if launch else 0),
-        started_ms=Millis(started["at_ms"]) if started else None,
-        end=observation,
-    )
-
-
-def end_observation(folder: AttemptFolder, end: EndLine) -> AttemptEnded | AttemptLost:
-    """Return an end file as an observation."""
-    reason = _reason(end["reason"]) if end["reason"] else None
-    if reason is not None and reason.code == "supervisor-told" and _machine_restarted(folder):
-        reason = Reason("machine-restarted")
-    at_ms, last_alive_ms = Millis(end["at_ms"]), end.get("died_ms")
-    if end["how"] == "lost":
-        assert reason is not None, "a lost attempt says why"
-        return AttemptLost(at_ms, JobId(folder.job), folder.number, reason)
-    return AttemptEnded(
-        at_ms=at_ms,
-        job_id=JobId(folder.job),
-        attempt=folder.number,
-        how=cast(EndKind, end["how"]),
-        exit_code=end["exit_code"],
-        signal=end["signal"],
-        member=end["member"],
-        reason=reason,
-        log_bytes_dropped=end["log_bytes_dropped"],
-        last_alive_ms=None if last_alive_ms is None else Millis(last_alive_ms),
-    )
-
-
-def _machine_restarted(folder: AttemptFolder) -> bool:
-    """Return whether an attempt ran before this machine last started."""
-    return folder.record().get("boot") not in (None, boot())
-
-
-def _reason(reason: ReasonLine) -> Reason:
-    return Reason(reason["code"], {"said": Text(reason["sentence"])})
+    return state_with(folder, "starting" if held else "orphaned", observation)

@@ -33,8 +33,8 @@ from tenfold.live.executor import (
     Shell,
     ShellRequest,
 )
-from tenfold.live.external.executor import recorded_state
 from tenfold.live.local.attempt import logs
+from tenfold.live.local.attempt.reports import recorded_state
 from tenfold.live.local.shells import open_shell
 from tenfold.live.sites.given_up import Key, LossRecord
 from tenfold.live.sites.site import END_S, AnsweringExecutor, SiteSettings, SiteThread
