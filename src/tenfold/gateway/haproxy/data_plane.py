@@ -30,7 +30,7 @@ from tenfold.gateway.haproxy.control import (
 from tenfold.gateway.haproxy.plan import HotService, Plan, Server, plan_of, server_name
 from tenfold.gateway.haproxy.process import HaproxyProcess, write_private
 from tenfold.gateway.pool.pool import ServicePool
-from tenfold.gateway.pool.replica import ReplicaState
+from tenfold.gateway.pool.revision import ReplicaState
 from tenfold.gateway.pool.service import ServiceState
 from tenfold.model.errors import InputError
 

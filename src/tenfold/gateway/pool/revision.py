@@ -1,24 +1,136 @@
 """One revision of a service: its replicas, its counters, and whether it was rolled back."""
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from msgspec.structs import replace
 
-from tenfold.gateway.pool.replica import ReplicaState
+from tenfold.gateway.pool.grant import Grant, Target
+from tenfold.gateway.pool.ticket import Ticket
+from tenfold.gateway.route.breaker import Breaker
 from tenfold.gateway.route.prefix import PrefixIndex
 from tenfold.gateway.route.rollback import Totals, Verdict, Window
-from tenfold.model.service.routing import Revision, Service
+from tenfold.model.service.routing import Replica, Revision, Service
 from tenfold.model.service.traffic import TTFT_BOUNDS_MS
 
-if TYPE_CHECKING:
-    from tenfold.gateway.pool.service import ServiceState
+STALLED_S = 30.0
+"""Without a byte for so long while requests wait for one, a replica gets no further requests."""
+
+
+class OwningService(Protocol):
+    """What a revision and the requests in its replicas report to their service."""
+
+    spec: Service
+    late: int
+    ended: int
+    ended_output_tokens: int
+
+    def began(self, ticket: Ticket, now_s: float) -> None:
+        """Note a request that was sent to a replica."""
+        ...
+
+    def released(self, ticket: Ticket, now_s: float, spent_s: float, tokens_used: int) -> None:
+        """Note a slot that is free again."""
+        ...
+
+    def first_byte_came(self, now_s: float, waited_s: float) -> None:
+        """Note the first byte of an answer."""
+        ...
+
+    def learn(
+        self, ticket: Ticket, input_tokens: int | None, output_tokens: int, *, failed: bool
+    ) -> None:
+        """Learn from the tokens of a request."""
+        ...
+
+    def count_output(self, tokens: int) -> None:
+        """Count generated tokens."""
+        ...
+
+    def breaker_opened(self, replica: "ReplicaState") -> None:
+        """Note a replica that gets no requests for a while."""
+        ...
+
+    def breaker_closed(self, replica: "ReplicaState") -> None:
+        """Note a replica that answers again."""
+        ...
+
+    def judge(self, canary: "RevisionState", now_s: float) -> None:
+        """Roll a canary back if it is worse than the others."""
+        ...
+
+
+class ReplicaState:
+    """The load and the breaker of one replica."""
+
+    __slots__ = (
+        "breaker",
+        "last_byte_s",
+        "requests",
+        "revision",
+        "slots",
+        "spec",
+        "target",
+        "tokens",
+        "unanswered",
+        "weight",
+    )
+
+    def __init__(self, spec: Replica, revision: "RevisionState") -> None:
+        self.revision = revision
+        self.breaker = Breaker()
+        self.requests = 0
+        """In it now."""
+        self.tokens = 0
+        """Expected of those."""
+        self.unanswered: dict[Grant, float] = {}
+        """Requests without a first byte, with the time they were sent; the oldest first."""
+        self.last_byte_s = 0.0
+        self.spec = spec
+        self.target = Target(spec.id, spec.url)
+        self.weight = spec.weight
+        self.slots = 0
+
+    def update(self, spec: Replica, service: Service) -> None:
+        """Use what a new routing state says."""
+        self.spec = spec
+        self.target = Target(spec.id, spec.url.rstrip("/"), service.key)
+        self.weight = spec.weight
+        slots = service.slots_per_replica
+        self.slots = max(1, round(slots * spec.weight)) if slots else 0
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it is in the routing state and not draining."""
+        return self.spec.state == "ready"
+
+    @property
+    def has_slot(self) -> bool:
+        """Whether it may get one more request."""
+        return not self.slots or self.requests < self.slots
+
+    @property
+    def is_available(self) -> bool:
+        """Whether it may get a request now."""
+        state = self.breaker.state
+        return (
+            self.is_ready
+            and self.has_slot
+            and (state == "closed" or (state == "half-open" and not self.breaker.probing))
+        )
+
+    def is_stalled(self, now_s: float) -> bool:
+        """Tell whether it takes requests and answers none."""
+        if not self.unanswered or self.breaker.state == "open":
+            return False
+        oldest_s = next(iter(self.unanswered.values()))
+        return now_s - max(oldest_s, self.last_byte_s) > STALLED_S
 
 
 class RevisionState:
     """The replicas and counters of one revision."""
 
-    def __init__(self, service: "ServiceState", spec: Revision) -> None:
+    def __init__(self, service: OwningService, spec: Revision) -> None:
         self.service = service
         self.spec = spec
         self.replicas: list[ReplicaState] = []

@@ -15,8 +15,8 @@ from tenfold.gateway.admit.refusals import RequestRefused
 from tenfold.gateway.admit.tokens import TokenEstimator
 from tenfold.gateway.pool.grant import Grant
 from tenfold.gateway.pool.place import PlaceGrant, PlaceState
-from tenfold.gateway.pool.replica import ReplicaGrant, ReplicaState
-from tenfold.gateway.pool.revision import RevisionState
+from tenfold.gateway.pool.replica_grant import ReplicaGrant
+from tenfold.gateway.pool.revision import ReplicaState, RevisionState
 from tenfold.gateway.pool.ticket import Ticket
 from tenfold.gateway.route.overflow import choose_place, expected_wait_s
 from tenfold.gateway.route.pick import pick, pick_revision

@@ -9,7 +9,7 @@ from tenfold.gateway.admit.identity import Caller
 from tenfold.gateway.admit.refusals import RequestRefused
 from tenfold.gateway.pool.grant import Grant
 from tenfold.gateway.pool.pool import ServicePool
-from tenfold.gateway.pool.replica import STALLED_S
+from tenfold.gateway.pool.revision import STALLED_S
 from tenfold.gateway.pool.service import ServiceState
 from tenfold.gateway.pool.ticket import Ticket
 from tenfold.gateway.pool.traffic import traffic_of
