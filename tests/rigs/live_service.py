@@ -47,6 +47,7 @@ from tests.rigs.openai_replica import OpenAiReplica, Speed
 
 TOKEN = "tf_live-service"
 TURN_S = 0.01
+PULSE_S = 0.05
 
 
 class LiveOutcome(Struct):
@@ -61,6 +62,8 @@ class LiveOutcome(Struct):
     first_token_ms: list[int] = field(default_factory=list[int])
     late_ms: list[int] = field(default_factory=list[int])
     """How late each request was sent: what the machine could not keep up with."""
+    lag_ms: list[int] = field(default_factory=list[int])
+    """How late a timer was, regularly: replicas and gateway are then as late with each token."""
 
 
 class _Machine:
@@ -172,8 +175,10 @@ class LiveService:
         self._be_ready()
         self._began_s = monotonic()
         sending = asyncio.run_coroutine_threadsafe(self._send_all(trace), self._loop)
+        pulse = asyncio.run_coroutine_threadsafe(self._pulse(), self._loop)
         while not sending.done():
             self._turn()
+        pulse.cancel()
         sending.result()
         end_ms = trace.arrived_ms[-1]
         lived = [*self._lived, *((since, end_ms) for since in self._ordered_ms.values())]
@@ -295,6 +300,12 @@ class LiveService:
         assert process.stdout is not None, "a pipe was asked for"
         front, admin = (process.stdout.readline().strip().partition(": ")[2] for _ in range(2))
         return process, front, admin
+
+    async def _pulse(self) -> None:
+        while True:
+            due_s = monotonic() + PULSE_S
+            await asyncio.sleep(PULSE_S)
+            self.outcome.lag_ms.append(round((monotonic() - due_s) * self._speed * SECOND))
 
     async def _send_all(self, trace: RequestTrace) -> None:
         connector = TCPConnector(limit=0)
