@@ -205,7 +205,7 @@ app.command(
 app.command(
     "tenfold.cli.objects.command:app",
     name="objects",
-    help="Store objects: an S3 server over directories and object stores, in tiers.",
+    help="Run an S3 server on directories and object stores, and maintain its storage tiers.",
 )
 app.command("tenfold.cli.token:app", name="token", help="Create, list and revoke API tokens.")
 app.command("tenfold.cli.alarms:app", name="alarms", help="Write alerting rules for Prometheus.")

@@ -145,7 +145,7 @@ def show_status(found: Status) -> None:
     token, fleet = found.token, found.fleet
     own = next((one.role for one in found.control_planes if one.url == found.url), "")
     is_standby = own == STANDBY
-    state = "stands by" if is_standby else "ready" if found.ready else "not ready"
+    state = "standby" if is_standby else "ready" if found.ready else "not ready"
     show(f"control plane: {found.url}, {state}")
     for one in found.control_planes:
         seen = f", last seen {one.seen_s:,.0f} s ago" if one.role == GONE else ""

@@ -21,7 +21,7 @@ from unit.up_process import LAST_LINE, Up, commands_find
 pytestmark = pytest.mark.engine
 
 GATED = 'echo $$ begun; read word < "$GATE"; echo $$ $word'
-STANDS_BY = "Tenfold stands by"
+STANDS_BY = "Tenfold is on standby"
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ PAGE = Path("tenfold-assess.html")
 Page = Annotated[
     Path, Parameter(name=("--html", "-o"), help=f"HTML page to write (default: {PAGE})")
 ]
-NoPage = Annotated[bool, Parameter(negative="", help="Write no HTML page")]
+NoPage = Annotated[bool, Parameter(negative="", help="Do not write the HTML page")]
 Hidden = Annotated[
     bool,
     Parameter(
@@ -108,7 +108,7 @@ def trace_command(
 ) -> None:
     """Assess a cluster from saved Slurm output or from a public trace."""
     with _page(None if no_html else html, force=force) as write, _progress() as done:
-        done("reading the record")
+        done("reading the job history")
         evidence = _read(source, fleet, policy, facts)
         found = assess(evidence, hidden=anonymize, done=done)
         write(found, evidence)

@@ -254,7 +254,9 @@ def _changes(found: Assessment) -> str:
         ]
         parts.append(table_html([*columns, "how, and what it is worth"], rows))
         if not all(one.calibrated for one in changes.changes):
-            parts.append(prose_html("Uncalibrated: take these as an order, not as amounts."))
+            parts.append(
+                prose_html("Uncalibrated: use these figures to rank the changes, not as amounts.")
+            )
     tried = [
         [
             one.kind,

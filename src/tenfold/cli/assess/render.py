@@ -44,7 +44,7 @@ def show_assessment(found: Assessment) -> None:
 
 def _causes(found: Assessment) -> list[tuple[str, str]]:
     rows = found.causes.rows[:CAUSES_SHOWN]
-    lines = [f"{share(row.share)} of the waiting: {row.title}" for row in rows]
+    lines = [f"{share(row.share)} of the wait time: {row.title}" for row in rows]
     return [("why" if place == 0 else "", line) for place, line in enumerate(lines)]
 
 
@@ -81,5 +81,5 @@ def _show_changes(found: Assessment) -> None:
     )
     calibrated = all(change.calibrated for change in changes)
     if not calibrated:
-        show("uncalibrated: take these as an order, not as amounts")
+        show("uncalibrated: use these figures to rank the changes, not as amounts")
     show(*(one.sentence for one in found.changes.calibrations))

@@ -56,7 +56,9 @@ Days = Annotated[
 ]
 Saved = Annotated[
     Path | None,
-    Parameter(name="--from", help="Directory of saved Slurm output to read instead, once"),
+    Parameter(
+        name="--from", help="Read saved Slurm output from this directory once, instead of polling"
+    ),
 ]
 StartWithin = Annotated[
     float,
@@ -77,7 +79,7 @@ PolicyNamed = Annotated[
 def slurm_command(
     *,
     observe: Annotated[
-        bool, Parameter(negative="", help="Only record, which changes nothing (default)")
+        bool, Parameter(negative="", help="Only record; change nothing (default)")
     ] = False,
     recommend: Annotated[
         bool,
@@ -90,7 +92,7 @@ def slurm_command(
         bool,
         Parameter(
             negative="",
-            help="Also place jobs that were submitted held, in what --partition and --account name",
+            help="Also place held jobs in the partitions and accounts of --partition and --account",
         ),
     ] = False,
     under: Annotated[
@@ -101,11 +103,11 @@ def slurm_command(
     ] = None,
     partition: Annotated[
         list[str] | None,
-        Parameter(help="Partition whose held jobs --act places; repeat for more", negative=""),
+        Parameter(help="Partition whose held jobs --act places; repeatable", negative=""),
     ] = None,
     account: Annotated[
         list[str] | None,
-        Parameter(help="Account whose held jobs --act places; repeat for more", negative=""),
+        Parameter(help="Account whose held jobs --act places; repeatable", negative=""),
     ] = None,
     start_within: StartWithin = 60.0,
     once: Annotated[bool, Parameter(negative="", help="Poll once and exit")] = False,
@@ -200,7 +202,7 @@ def _check_scope(scope: ActScope, mode: str) -> None:
         raise InputError(
             "no-scope",
             "--act needs a partition or an account",
-            "name what may be touched, such as --partition gpu; all else is left alone",
+            "name what it may change, such as --partition gpu; nothing else is changed",
         )
     if mode != "--act" and is_named:
         name = "--partition" if scope.partitions else "--account"
@@ -229,7 +231,7 @@ def _read_files(folder: Path, source: Path, readings: Readings, policy: str | No
         raise Refused(
             "older-than-journal",
             f"the files in `{source}` are older than the journal in `{folder}`",
-            "read older files into a folder of their own, with --state-dir",
+            "read older files into a separate directory, with --state-dir",
         )
     chosen = readings.policy_of(saved.config, saved.partitions)
     added = record_saved(folder, reading, readings, chosen)

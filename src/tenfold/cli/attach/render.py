@@ -18,7 +18,7 @@ SHOWN = 5
 def show_status(folder: Path, status: AttachStatus) -> None:
     """Print what was read, and what it cost."""
     rows = [
-        ["cluster", f"{status.cluster or '(not named)'}, from {status.source}"],
+        ["cluster", f"{status.cluster or '(unnamed)'}, from {status.source}"],
         ["journal", str(folder / "journal.db")],
         ["last poll", f"{_moment(status.reading_s)}{_next(status)}"],
         ["fleet", f"{count(status.nodes, 'node')}, {count(status.gpus, 'GPU')}"],

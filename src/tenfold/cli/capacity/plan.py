@@ -88,7 +88,7 @@ def plan_command(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Plan what to order, reserve and rent by when, within the limits of the facility.
+    """Plan what to order, reserve and rent, and by when, within the limits of the facility.
 
     Demand comes from `[pace]` of the grow file or a history, with drivers on top. The fixes that
     `tenfold grow` lists appear with their dates, and limit what can be bought before.
@@ -134,7 +134,10 @@ def _check_added(inputs: CapacityInputs, words: list[str]) -> None:
             "; ".join(one.sentence for one in found),
             "add fewer nodes, or see what to order first with `tenfold capacity plan`",
         )
-    print_note(f"{', '.join(words)}: the building and the network have room, as far as stated")
+    print_note(
+        f"{', '.join(words)}: the building and the network have room, as far as their limits are "
+        "known"
+    )
 
 
 def _addition(word: str) -> tuple[str, int]:

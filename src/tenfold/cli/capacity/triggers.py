@@ -56,7 +56,7 @@ def triggers_command(
     facts: Facts = None,
     as_json: Json = False,
 ) -> None:
-    """Replay a history against trigger rules; the last day of the history is taken as today.
+    """Replay a history against trigger rules; the last day of the history is treated as today.
 
     A rule that fires opens a proposal; nothing is bought. Run it again every day: a proposal is
     stored once. Exits with status 1 if a proposal was opened on the last day.

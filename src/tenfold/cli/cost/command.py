@@ -51,7 +51,7 @@ def report(
     Charges, idle capacity and overhead add up to the total exactly. Idle capacity is shown
     separately, and divided among the rows in proportion to their charges. Without a price in the
     fleet file, the
-    median price of the accelerator is assumed. Without `--bundle` and `--jobs`, the report is about
+    median price of the accelerator is assumed. Without `--bundle` and `--jobs`, the report covers
     the control plane on this machine.
     """
     answer = cost_answer(

@@ -95,8 +95,8 @@ def run_command(
     if (routing is None) == (not control_plane):
         raise InputError(
             "no-routing",
-            "no source of routes given" if routing is None else "two sources of routes given",
-            "give either --routing FILE or --control-plane URL",
+            "no routing source given" if routing is None else "two routing sources given",
+            "use either --routing FILE or --control-plane URL",
         )
     if (tls_cert is None) != (tls_key is None):
         raise InputError(

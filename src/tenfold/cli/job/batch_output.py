@@ -114,7 +114,7 @@ def print_output_files(files: OutputFiles, how: Reading) -> None:
         print_note(f"{what} {are} in `{path}`")
         print_log([text], raw=how.raw)
     if files.is_of_node:
-        print_note("each node has a file of its own; use --member for those of the others")
+        print_note("each node has its own file; use --member for the others")
 
 
 def follow_output(client: Client, job_id: str, files: OutputFiles, how: Reading) -> None:

@@ -333,7 +333,7 @@ def _watch(
                 print_note(f"{problem.message}; retrying")
             else:
                 clear_screen()
-                print_line(f"{second_of(found.at)}, every {interval_s:g} s; Ctrl-C ends")
+                print_line(f"{second_of(found.at)}, every {interval_s:g} s; Ctrl-C to stop")
                 show_jobs(found) if columns is None else print_columns(found, columns)
             sleep(interval_s)
     except KeyboardInterrupt:

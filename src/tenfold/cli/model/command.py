@@ -54,14 +54,14 @@ def register_command(
         str | None, Parameter(help="Job that produced it (inside a job: the current job)")
     ] = None,
     parent: Annotated[str, Parameter(help="Version that it came from, as NAME@3")] = "",
-    note: Annotated[str, Parameter(help="Note on one line")] = "",
+    note: Annotated[str, Parameter(help="One-line note")] = "",
     alias: Annotated[str | None, Parameter(help="Alias to move to this version")] = None,
     team: Team = None,
     as_json: Json = False,
 ) -> None:
     """Register a version of a model: files are hashed in place, not copied.
 
-    A version never changes. Registering the same content again prints the version that has it.
+    A version never changes. Registering the same content again prints the existing version.
     """
     _model_name(name)
     if alias is not None:
@@ -238,7 +238,7 @@ def _model_name(text: str) -> None:
         raise InputError(
             "bad-model-reference",
             f"`{text[:200]}` is not a model name",
-            "use letters, digits, `.`, `_` and `-`; the version gets the next number",
+            "use letters, digits, `.`, `_` and `-`; the version number is assigned automatically",
         )
 
 

@@ -12,7 +12,7 @@ from tenfold.model.errors import InputError, Refused
 
 app = App(
     name="objects",
-    help="Store objects: an S3 server over directories and object stores, in tiers.",
+    help="Run an S3 server on directories and object stores, and maintain its storage tiers.",
     help_format="plaintext",
     default_parameter=Parameter(show_default=False),
 )
@@ -32,11 +32,13 @@ app.command(
 _CHANGE = "tenfold.cli.objects.tiers.change"
 _CHECK = "tenfold.cli.objects.tiers.check"
 _SHOW = "tenfold.cli.objects.tiers.show"
-app.command(f"{_SHOW}:tier_app", name="tier", help="List storage tiers; simulate what they hold.")
+app.command(
+    f"{_SHOW}:tier_app", name="tier", help="List storage tiers, and simulate tiering policies."
+)
 app.command(
     f"{_CHANGE}:expand_command",
     name="expand",
-    help="Move data onto backends that were added to the tier file, by their weight.",
+    help="Move data onto backends added to the tier file, in proportion to their weights.",
 )
 app.command(
     f"{_CHANGE}:drain_command",
@@ -66,12 +68,12 @@ app.command(
 app.command(
     f"{_SHOW}:why_command",
     name="why",
-    help="Show in which tier an object is, where its shards are, and whether they are intact.",
+    help="Show which tier an object is in, where its shards are, and whether they are intact.",
 )
 app.command(
     "tenfold.cli.objects.tiers.durability:durability_command",
     name="durability",
-    help="Compute the annual loss probability of a layout and the time of a rebuild.",
+    help="Compute the annual loss probability and the rebuild time of a layout.",
 )
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 Folder = Annotated[Path, Parameter(name="--dir", help="Directory of the object store")]
@@ -83,7 +85,7 @@ def serve_command(
     folder: Folder,
     tiers: Annotated[
         Path | None,
-        Parameter(help="Tier file (default: tiers.toml in --dir, made if it is missing)"),
+        Parameter(help="Tier file (default: tiers.toml in --dir, created if missing)"),
     ] = None,
     host: Annotated[str, Parameter(help="Address to listen on (default: 127.0.0.1)")] = "127.0.0.1",
     port: Annotated[
@@ -95,7 +97,7 @@ def serve_command(
     ] = 9000,
     access_keys: Annotated[
         Path | None,
-        Parameter(help="File of access keys and teams (default: access-keys.json in --dir)"),
+        Parameter(help="Access key file (default: access-keys.json in --dir)"),
     ] = None,
     processes: Annotated[
         int,
@@ -113,7 +115,7 @@ def serve_command(
     ] = (),
     acls: Annotated[
         bool,
-        Parameter(negative="", help="Let access control lists share objects with other teams"),
+        Parameter(negative="", help="Allow access control lists to share objects with other teams"),
     ] = False,
     admin_port: Annotated[
         int | None,
@@ -146,7 +148,7 @@ def serve_command(
         bool, Parameter(negative="", help="Allow access from other machines without TLS")
     ] = False,
 ) -> None:
-    """Serve S3 until Ctrl-C or SIGTERM. Requests in progress are completed first.
+    """Run the S3 server until Ctrl-C or SIGTERM. Requests in progress are completed first.
 
     No control plane is needed. Create an access key first, with `tenfold objects key create`.
     """

@@ -30,7 +30,7 @@ Folder = Annotated[
 ]
 KeysFile = Annotated[
     Path | None,
-    Parameter(help="File of access keys and teams (default: access-keys.json in --dir)"),
+    Parameter(help="Access key file (default: access-keys.json in --dir)"),
 ]
 
 
@@ -51,7 +51,7 @@ def create_command(
 ) -> None:
     """Create an access key and print it; servers accept it within a second.
 
-    On a control plane, a key that a member creates ends with the member's token.
+    With a control plane, a key that a member creates stops working when the member's token does.
     """
     path = _path(folder, access_keys)
     if path is None:
@@ -168,7 +168,7 @@ def _created(path: Path, name: str, team: str | None, *, read_only: bool) -> "Ne
     if not team:
         raise InputError(
             "no-team",
-            f"the team of `{name}` is not known: a file of access keys has none by default",
+            f"no team given for `{name}`: an access key file has no default team",
             "set `--team`",
             field="--team",
         )

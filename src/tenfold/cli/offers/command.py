@@ -92,7 +92,7 @@ def exit_command(
     rework: Annotated[
         tuple[str, ...],
         Parameter(
-            help="Days to rebuild what runs nowhere else, such as queues=20; repeatable",
+            help="Days of rework for what no other provider has, such as queues=20; repeatable",
             negative="",
         ),
     ] = (),

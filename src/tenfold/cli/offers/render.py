@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 RULES = {
     "residency": "in another country",
     "country-unknown": "country unknown",
-    "trust": "operator not trusted enough",
+    "trust": "operator's trust level too low",
     "availability": "too rarely available",
     "split": "needs several instances that are not whole servers",
     "part-of-a-gpu": "sold in parts of a GPU",
@@ -61,7 +61,7 @@ def show_best(answer: BestAnswer, *, all_offers: bool, top: int) -> None:
         show("no offer matches")
     else:
         show(
-            f"{answer.notes[0]}: {count(len(answer.quotes), 'offer')} of {answer.providers} "
+            f"{answer.notes[0]}: {count(len(answer.quotes), 'offer')} from {answer.providers} "
             f"providers, by dollars per {answer.unit}",
             "",
         )

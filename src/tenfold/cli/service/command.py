@@ -50,7 +50,7 @@ def deploy_command(
     """Deploy or update a service.
 
     A change to what the replicas run creates a new revision. With `canary` in the file, the new
-    revision receives requests step by step; otherwise it receives all of them once it is ready.
+    revision receives traffic in steps; otherwise it receives all of it once it is ready.
     Other
     changes apply at once.
 

@@ -24,7 +24,9 @@ POLICIES: tuple[SpotPolicyName, ...] = get_args(SpotPolicyName)
 def spot_command(
     *,
     trace: Annotated[Path, Parameter(help="Availability trace")],
-    work_h: Annotated[float, Parameter(help="Hours of work, without changeovers", validator=HOURS)],
+    work_h: Annotated[
+        float, Parameter(help="Hours of work, excluding changeovers", validator=HOURS)
+    ],
     deadline_h: Annotated[float, Parameter(help="Hours until the deadline", validator=HOURS)],
     ondemand_price: Annotated[float, Parameter(help="Price per hour on demand", validator=PRICE)],
     spot_price: Annotated[float, Parameter(help="Price per hour on spot", validator=PRICE)],

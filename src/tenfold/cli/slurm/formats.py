@@ -60,9 +60,9 @@ def checked_format(text: str) -> str:
     letters = [match[3] for match in _FIELD.finditer(text)]
     unknown = [letter for letter in letters if letter not in FIELDS]
     if unknown or not letters:
-        what = f"`%{unknown[0]}` is not known" if unknown else f"`{text}` has no field such as %i"
+        what = f"unknown field `%{unknown[0]}`" if unknown else f"`{text}` has no field such as %i"
         known = ", ".join(f"%{letter} {one.heading}" for letter, one in FIELDS.items())
-        hint = f"known: {known}; `tenfold job list -o` has other columns"
+        hint = f"known fields: {known}; `tenfold job list -o` has other columns"
         raise InputError("unknown-column", what, hint, field="--format")
     return text
 

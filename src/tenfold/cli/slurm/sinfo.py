@@ -19,7 +19,7 @@ app = App(
     default_parameter=Parameter(show_default=False),
 )
 NoHeader = Annotated[
-    bool, Parameter(name=("--noheader", "-h"), negative="", help="Print no headings")
+    bool, Parameter(name=("--noheader", "-h"), negative="", help="Do not print the header")
 ]
 
 
@@ -27,12 +27,13 @@ NoHeader = Annotated[
 def sinfo_command(
     *,
     by_node: Annotated[
-        bool, Parameter(name=("--Node", "-N"), negative="", help="A line for each node")
+        bool, Parameter(name=("--Node", "-N"), negative="", help="Print one line per node")
     ] = False,
     partition: Annotated[
         str | None,
         Parameter(
-            name=("--partition", "-p"), help="Only nodes of these pools or tags, with commas"
+            name=("--partition", "-p"),
+            help="Only nodes in these pools or with these tags, separated by commas",
         ),
     ] = None,
     no_header: NoHeader = False,

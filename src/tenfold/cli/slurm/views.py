@@ -67,7 +67,7 @@ scancel_app = App(
     default_parameter=Parameter(show_default=False),
 )
 NoHeader = Annotated[
-    bool, Parameter(name=("--noheader", "-h"), negative="", help="Print no headings")
+    bool, Parameter(name=("--noheader", "-h"), negative="", help="Do not print the header")
 ]
 User = Annotated[str | None, Parameter(name=("--user", "-u"), help="Only jobs of this user")]
 Team = Annotated[str | None, Parameter(name=("--account", "-A"), help="Only jobs of this team")]
@@ -76,7 +76,7 @@ States = Annotated[
     str | None,
     Parameter(
         name=("--states", "--state", "-t"),
-        help="Only jobs in these states, such as PD,R; all: with the latest ended jobs",
+        help="Only jobs in these states, such as PD,R; all: also recently ended jobs",
     ),
 ]
 
@@ -105,7 +105,8 @@ def squeue_command(
         str | None,
         Parameter(
             name=("--partition", "-p"),
-            help="Only jobs on nodes of these pools or tags, with commas, and pending jobs",
+            help="Only pending jobs, and jobs on nodes in these pools or with these tags, "
+            "separated by commas",
         ),
     ] = None,
     letters: Annotated[
@@ -119,7 +120,7 @@ def squeue_command(
         Parameter(
             name=("--iterate", "-i"),
             validator=validators.Number(gt=0),
-            help="Print again every so many seconds, until Ctrl-C",
+            help="Repeat every this many seconds, until Ctrl-C",
         ),
     ] = None,
     no_header: NoHeader = False,
@@ -130,7 +131,7 @@ def squeue_command(
     """
     if start and (letters or long):
         raise InputError(
-            "two-questions", "`--start` has columns of its own", "leave out --format and --long"
+            "two-questions", "`--start` prints its own columns", "leave out --format and --long"
         )
     template = checked_format(letters) if letters is not None else LONG if long else None
     filters = ListFilters(team=team, user=user, mine=mine, limit=LINES_MOST, state=states)
@@ -185,7 +186,7 @@ def _print_jobs(
         shown = with_forecasts(client, shown)
     if wanted.every_s is not None:
         clear_screen()
-        print_line(f"{second_of(found.at)}, every {wanted.every_s:g} s; Ctrl-C ends")
+        print_line(f"{second_of(found.at)}, every {wanted.every_s:g} s; Ctrl-C to stop")
     if is_start:
         times = [[*_row(job, pools)[:5], expected_start(job, found.at)] for job in shown]
         print_columns([*TITLES[:5], "START_TIME"], times, right=(0,), has_header=has_header)
@@ -257,7 +258,7 @@ def _fits(job: Job, filters: ListFilters, states: Sequence[JobState]) -> bool:
 @scancel_app.default
 def scancel_command(
     *jobs: Annotated[
-        str, Parameter(help="Jobs, by id, number or name; `7_3` is member 3 of array 7")
+        str, Parameter(help="Jobs, by id, number or name; `7_3` is task 3 of array 7")
     ],
     mine: Annotated[
         bool, Parameter(name="--me", negative="", help="All jobs submitted with your token")

@@ -271,7 +271,7 @@ def _print_started(
 ) -> None:
     if it.is_standby:
         leader = f"; {it.leader_url} leads" if it.leader_url else ""
-        print_line(f"Tenfold stands by at {it.url}{leader}")
+        print_line(f"Tenfold is on standby at {it.url}{leader}")
         print_line(f"state: {state_dir}")
         print_line("Ctrl-C stops the control plane; running jobs continue")
         return

@@ -111,8 +111,8 @@ def external_inputs(
     if virtual_nodes is not None:
         raise InputError(
             "two-fleets",
-            f"`--executor {settings.system}` brings its own nodes; `--virtual-nodes` does not "
-            "apply",
+            f"`--virtual-nodes` cannot be combined with `--executor {settings.system}`, which has "
+            "its own nodes",
             "leave out one of them",
         )
     catalogue = load_facts(None, without=UNUSED_FACTS)

@@ -88,13 +88,13 @@ RayAddress = Annotated[
 Sites = Annotated[
     Path | None,
     Parameter(
-        help="Sites file: the engine of each site of the fleet file (local, slurm or ray), in place"
-        " of one executor"
+        help="Sites file: the engine of each site in the fleet file (local, slurm or ray), instead"
+        " of --executor"
     ),
 ]
-SlurmPartition = Annotated[str, Parameter(help="Slurm partition of the jobs")]
-SlurmAccount = Annotated[str, Parameter(help="Slurm account of the jobs")]
-SlurmQos = Annotated[str, Parameter(help="Slurm QOS of the jobs")]
+SlurmPartition = Annotated[str, Parameter(help="Slurm partition to submit jobs to")]
+SlurmAccount = Annotated[str, Parameter(help="Slurm account to submit jobs under")]
+SlurmQos = Annotated[str, Parameter(help="Slurm QOS to submit jobs with")]
 SlurmUser = Annotated[
     tuple[str, ...],
     Parameter(
@@ -132,7 +132,7 @@ GatewayAdmin = Annotated[
 ]
 Objects = Annotated[
     Path | None,
-    Parameter(help="Also run an object store (S3) on this folder; its keys belong to teams"),
+    Parameter(help="Also run an object store (S3) in this directory; its keys belong to teams"),
 ]
 ObjectsListen = Annotated[
     str,
@@ -144,7 +144,7 @@ ObjectsListen = Annotated[
 ObjectsProcesses = Annotated[
     int,
     Parameter(
-        help="Processes of the object store (default: 1)",
+        help="Number of object store processes (default: 1)",
         validator=validators.Number(gte=1, lte=256),
     ),
 ]

@@ -125,9 +125,9 @@ class Attempts:
         name = admission.service.spec.name
         if why.timed_out:
             return RequestRefused(
-                "replica_timeout", f"no replica of `{name}` began to answer in time"
+                "replica_timeout", f"no replica of `{name}` started to respond in time"
             )
-        return RequestRefused("replica_failed", f"no replica of `{name}` answered")
+        return RequestRefused("replica_failed", f"no replica of `{name}` responded")
 
 
 class _Failed(Exception):

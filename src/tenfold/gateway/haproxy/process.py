@@ -63,7 +63,7 @@ class HaproxyProcess:
         )
         said, _ = await check.communicate()
         if check.returncode:
-            raise ControlError(f"configuration refused: {said.decode(errors='replace')[-500:]}")
+            raise ControlError(f"configuration rejected: {said.decode(errors='replace')[-500:]}")
         tried.replace(self.config)
         before = pid_of(await ask(self.worker, "show info"))
         assert self._process is not None
@@ -105,7 +105,7 @@ class HaproxyProcess:
             pass
         raise InputError(
             "haproxy-failed",
-            "HAProxy did not start, or did not take the new configuration",
+            "HAProxy did not start, or rejected the new configuration",
             "see the gateway log for its output",
         )
 

@@ -78,10 +78,14 @@ class Bodies:
 
     @staticmethod
     def _too_many() -> RequestRefused:
-        return RequestRefused("queue_full", "waiting requests hold as many bytes as they may", 1.0)
+        return RequestRefused(
+            "queue_full", "the bodies of waiting requests have reached their size limit", 1.0
+        )
 
     def _too_large(self) -> RequestRefused:
-        return RequestRefused("body_too_large", f"a body may have {self.bytes_max:,} bytes")
+        return RequestRefused(
+            "body_too_large", f"the body exceeds the limit of {self.bytes_max:,} bytes"
+        )
 
 
 class Head(Struct):

@@ -200,7 +200,7 @@ def _check_claim(connection: Connection, claim: Claim) -> None:
         raise Refused(
             "lease-held",
             f"`{lease.holder}` leads this journal in epoch {lease.epoch}",
-            "this control plane stands by, and leads once that one stops",
+            "this control plane is on standby, and becomes the leader once that one stops",
         )
 
 

@@ -44,5 +44,5 @@ class Fence:
             raise Refused(
                 STALE_ORDERS,
                 f"another control plane is the leader (epoch {current}, own epoch {self.epoch})",
-                "nothing was ordered; this control plane stands by",
+                "nothing was done; this control plane is on standby",
             )

@@ -146,7 +146,7 @@ def open_object_store(url: str, options: dict[str, str]) -> Any:
         raise InputError(
             "backend-unusable",
             f"the object store {url} cannot be used: {error}",
-            "look at its `url` and `options` in the tier file",
+            "check its `url` and `options` in the tier file",
         ) from error
 
 

@@ -110,7 +110,7 @@ class Call:
     def _check_owner(self, header: str, bucket: Bucket) -> None:
         expected = self.headers.get(header)
         if expected is not None and expected != bucket.team:
-            raise S3Error("AccessDenied", "The bucket has another owner than expected.")
+            raise S3Error("AccessDenied", "The bucket has a different owner than expected.")
 
     @property
     def version(self) -> str:

@@ -9,7 +9,7 @@ _KNOWN: dict[str, tuple[int, str]] = {
     "AccessDenied": (403, "Access denied."),
     "AuthorizationHeaderMalformed": (400, "The authorization header is malformed."),
     "AuthorizationQueryParametersError": (400, "The authorization query parameters are malformed."),
-    "BadDigest": (400, "The digest that you sent is not that of the body."),
+    "BadDigest": (400, "The digest that you sent does not match the body."),
     "BadRequest": (400, "The request is malformed."),
     "BucketAlreadyExists": (409, "The bucket name belongs to another team."),
     "BucketAlreadyOwnedByYou": (409, "Your team owns this bucket already."),
@@ -73,7 +73,7 @@ _KNOWN: dict[str, tuple[int, str]] = {
     "SlowDown": (503, "Too many requests; send fewer at a time."),
     "TooManyBuckets": (400, "The team has as many buckets as it may have."),
     "UnresolvableGrantByEmailAddress": (400, "No team has this e-mail address."),
-    "XAmzContentSHA256Mismatch": (400, "x-amz-content-sha256 is not that of the body."),
+    "XAmzContentSHA256Mismatch": (400, "x-amz-content-sha256 does not match the body."),
 }
 
 

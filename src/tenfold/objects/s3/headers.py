@@ -72,7 +72,9 @@ def check_tags(pairs: list[tuple[str, str]], most: int) -> dict[str, str]:
     if len(tags) != len(pairs):
         raise S3Error("InvalidTag", "A tag key is given twice.")
     if len(tags) > most:
-        raise S3Error("InvalidTag" if most > TAGS_MAX else "BadRequest", f"At most {most} tags.")
+        raise S3Error(
+            "InvalidTag" if most > TAGS_MAX else "BadRequest", f"There may be at most {most} tags."
+        )
     for key, value in pairs:
         if not 1 <= len(key) <= 128 or len(value) > 256:
             raise S3Error("InvalidTag", "Tag keys have up to 128 characters, values up to 256.")

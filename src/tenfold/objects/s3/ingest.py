@@ -133,7 +133,7 @@ async def receive(payload: Readable, writer: BlobWriter, expected: Expected) -> 
 
 def _compare(digests: _Digests, expected: Expected, trailers: dict[str, str]) -> None:
     if expected.md5 is not None and digests.md5.digest() != expected.md5:
-        raise S3Error("BadDigest", "The Content-MD5 is not that of the body.")
+        raise S3Error("BadDigest", "The Content-MD5 does not match the body.")
     if expected.sha256 and digests.sha256 != expected.sha256:
         raise S3Error("XAmzContentSHA256Mismatch")
     if not expected.algorithm:
@@ -143,7 +143,7 @@ def _compare(digests: _Digests, expected: Expected, trailers: dict[str, str]) ->
     if name in trailers:
         check_value(expected.algorithm, trailers[name])
     if claim and claim != digests.checksum:
-        raise S3Error("BadDigest", f"The {expected.algorithm} is not that of the body.")
+        raise S3Error("BadDigest", f"The {expected.algorithm} does not match the body.")
 
 
 def describe(bucket: Bucket, record: ObjectRecord, upload: str = "") -> bytes:

@@ -100,7 +100,7 @@ class _Supervisor:
             await process.wait()
             raise InputError(
                 "objects-not-started",
-                f"a worker ended with status {process.returncode} before it served",
+                f"a worker exited with status {process.returncode} before it was ready",
                 "its error is above",
             )
 

@@ -162,7 +162,7 @@ def mover_lock(state_folder: Path) -> Generator[None]:
         except OSError as error:
             raise Refused(
                 "mover-busy",
-                "another process moves or scrubs objects of this namespace now",
+                "another process is moving or scrubbing objects in this store",
                 "wait until it is done; every such command can be stopped and run again",
             ) from error
         yield

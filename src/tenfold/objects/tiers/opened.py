@@ -133,7 +133,7 @@ def prepared(backend: Backend, tier: str, states: BackendStates) -> Backend:
             raise Unreachable(
                 "backend-unreachable",
                 f"backend `{backend.name}` cannot be used: {error}",
-                "look at its `directory` or `url` in the tier file",
+                "check its `directory` or `url` in the tier file",
             ) from error
         return backend
     if known is None:
@@ -141,7 +141,7 @@ def prepared(backend: Backend, tier: str, states: BackendStates) -> Backend:
         return backend
     if marked is not None and marked.identity == known.identity:
         return backend
-    problem = "it has no mark" if marked is None else f"it is marked as `{marked.name}`"
+    problem = "it has no marker" if marked is None else f"its marker says `{marked.name}`"
     return AbsentBackend(backend, f"not the backend that was used before: {problem}")
 
 
@@ -252,7 +252,7 @@ def _identity_of(backend: Backend) -> _Identity | None:
     try:
         return None if marked is None else msgspec.json.decode(marked, type=_Identity)
     except msgspec.MsgspecError as error:
-        raise OSError("its mark cannot be read") from error
+        raise OSError("its marker cannot be read") from error
 
 
 def _adopt(backend: Backend, marked: _Identity | None, tier: str, states: BackendStates) -> None:
@@ -261,7 +261,7 @@ def _adopt(backend: Backend, marked: _Identity | None, tier: str, states: Backen
         raise Refused(
             "backend-in-use",
             f"backend `{backend.name}` is marked as `{marked.name}`",
-            f"name it `{marked.name}` in the tier file, or use an empty place",
+            f"name it `{marked.name}` in the tier file, or use an empty location",
         )
     with states.changing() as all_states:
         if backend.name in all_states:

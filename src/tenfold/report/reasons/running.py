@@ -25,9 +25,9 @@ STAGES = {
         plain="a cheaper site has no room",
     ),
     "data-reachable": Template(
-        "no link leads from its data to {other:name}; {site:name} costs ${usd:.2f}"
+        "no link from its data to {other:name}; {site:name} costs ${usd:.2f}"
         "[ with {staging_ms:ms} of staging and ${egress:.2f} of egress]",
-        plain="no link leads from its data to the other sites",
+        plain="no link from its data to the other sites",
     ),
     "started": Template(
         "on {on:nodes}[, attempt {run}][, resuming from {saved_ms?:ms} of saved work]"
@@ -64,7 +64,7 @@ ATTEMPTS = {
     "job-not-elastic": Template("{job:job} cannot be resized"),
     "node-down": Template("{node:node} is down"),
     "attempt-unknown": Template("the executor has no record of the attempt"),
-    "site-lost": Template("its site[, {site:name},] did not answer for too long"),
+    "site-lost": Template("its site[, {site:name},] did not respond in time"),
     "not-at-one-site": Template("{node:node} has no engine, or is at another site"),
     "attempts-lost": Template(
         "lost {times} attempts in a row without a new checkpoint: {cause:causes}",

@@ -30,9 +30,13 @@ SLURM = {
         scope={"job": "a single job"},
         plain="a limit of its account or QOS is reached",
     ),
-    "order-not-carried-out": Template("still held, or gone, in Slurm: the order had no effect"),
+    "order-not-carried-out": Template(
+        "still held in Slurm, or no longer there: the request had no effect"
+    ),
     "not-started-in-time": Template("Slurm did not start it on these nodes within {within_ms:ms}"),
-    "slurm-refused": Template("Slurm refused the order: {said:text}", plain="Slurm refused it"),
-    "started-otherwise": Template("Slurm started it with other nodes or amounts than ordered"),
+    "slurm-refused": Template("Slurm rejected the request: {said:text}", plain="Slurm rejected it"),
+    "started-otherwise": Template(
+        "Slurm started it on other nodes or with other amounts than requested"
+    ),
     "started-there": Template("Slurm started {job:job} on its nodes first"),
 }

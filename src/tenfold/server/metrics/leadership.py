@@ -24,12 +24,12 @@ class LeadershipCollector(Collector):
         lead = self._leadership
         yield GaugeMetricFamily(
             "tenfold_leader",
-            "1 if this control plane leads, 0 if it stands by.",
+            "1 if this control plane is the leader, 0 if it is a standby.",
             value=int(lead.epoch is not None),
         )
         yield GaugeMetricFamily(
             "tenfold_lease_epoch",
-            "Epoch in which this control plane leads; 0 if it stands by.",
+            "Epoch in which this control plane is the leader; 0 if it is a standby.",
             value=lead.epoch or 0,
         )
         yield GaugeMetricFamily(

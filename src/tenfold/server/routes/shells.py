@@ -89,7 +89,7 @@ async def read_shell(
     """
     session = control.shells.find(shell_id, request.user, job_id)
     if session.is_claimed:
-        reason = Reason("shell-in-use", sentence=f"shell `{shell_id}` is already read")
+        reason = Reason("shell-in-use", sentence=f"shell `{shell_id}` is already being read")
         raise Problem(409, reason, "open another with `tenfold job shell`")
     control.budgets.open_stream(request)
     session.is_claimed = True

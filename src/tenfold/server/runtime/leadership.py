@@ -224,7 +224,7 @@ class Leadership:
             self.losses += was_leader
         self._inbox.forget_interrupt()
         if was_leader:
-            _LOG.warning("this control plane stands by: %s", refused.message)
+            _LOG.warning("this control plane is on standby: %s", refused.message)
 
     def hand_over(self) -> None:
         """Release the lease once the loop has ended: a standby takes it at once."""

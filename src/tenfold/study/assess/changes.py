@@ -422,13 +422,13 @@ def closest_policy(evidence: Evidence, done: Callable[[str], None]) -> Evidence:
     if evidence.has_starts and len(evidence.work) >= JOBS_LEAST:
         errors: dict[int, float] = {}
         for place, policy in enumerate(options):
-            done("finding the policy that is closest to the record")
+            done("finding the policy that is closest to the history")
             tried = replace(evidence, policy=policy)
             half = halves_of(tried, begun(tried))[0]
             ran = run_half(half, tried.simulated_nodes(), policy, tried.ends)
             errors[place] = calibration_of(half, ran).error or 0.0
         best = options[min(errors, key=lambda place: (errors[place], place))]
-        how = "closest to the record of those tried"
+        how = "closest to the history of those tried"
     else:
         how = "assumed, the record does not tell: set `--policy`"
     name = "fair share without preemption" if best is calm else f"policy `{best.name}`"
@@ -500,7 +500,7 @@ def _none_helps(kind: str, trials: Sequence[_Trial]) -> str:
     if not trials:
         return "no quota was tried: the history has one account"
     tried = ", ".join(one.option.name for one in trials)
-    return f"no {kind} that was tried shortens the waits of the first half (tried: {tried})"
+    return f"no {kind} that was tried shortens the waits in the first half (tried: {tried})"
 
 
 def _worth(hours: float, ladder: Sequence[_Trial], base: HalfFigures) -> str:

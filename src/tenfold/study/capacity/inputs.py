@@ -64,7 +64,7 @@ class CapacityInputs(Struct, frozen=True, kw_only=True):
         if not stated:
             raise InputError(
                 "missing-key",
-                "the plan has no first day; the system clock is not used",
+                "the plan has no start date, and the system clock is not used",
                 "set `start` under `[plan]` in the plan file, or `[pace]` in the grow file",
                 field="start",
             )

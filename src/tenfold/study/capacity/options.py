@@ -298,7 +298,7 @@ def _dearest(
     if not offers and not owned:
         raise InputError(
             "no-price",
-            "a class of demand can neither run on own nodes nor on rented ones",
+            "a class of demand can run neither on your own nodes nor on rented ones",
             "add `[[rent]]` offers, `[[buy]]` entries or `rates` for other accelerators",
             field="rates",
         )

@@ -131,7 +131,7 @@ class BestQuestion(CatalogueQuestion, frozen=True, kw_only=True):
         NotNegative, Meta(description="Data to move out at the end, in GB (default: 0)")
     ] = 0.0
     staging_gbps: Annotated[
-        Positive, Meta(description="Rate at which data moves, in Gbit/s (default: 10)")
+        Positive, Meta(description="Transfer rate, in Gbit/s (default: 10)")
     ] = 10.0
     deadline_s: Annotated[
         float | None, Meta(description="Finish within this time, such as 10d")

@@ -38,16 +38,14 @@ class ExitQuestion(CatalogueQuestion, frozen=True, kw_only=True):
     leaving: Annotated[str, Meta(description="Provider to leave, as in the catalogue")]
     fleet: Annotated[
         Path | None,
-        Meta(description="Fleet file; its tiers and pools are what is at the provider"),
+        Meta(description="Fleet file whose tiers and pools are at the provider"),
     ] = None
     gpus: Annotated[int | None, Meta(ge=1, description="GPUs in use there")] = None
     usd_per_gpu_hour: Annotated[
         Positive | None, Meta(description="What you pay (default: median of the provider)")
     ] = None
     data_gb: Annotated[NotNegative | None, Meta(description="Data to move out, in GB")] = None
-    gbps: Annotated[
-        Positive, Meta(description="Rate at which data moves, in Gbit/s (default: 10)")
-    ] = 10.0
+    gbps: Annotated[Positive, Meta(description="Transfer rate, in Gbit/s (default: 10)")] = 10.0
     commitment_months: Annotated[
         NotNegative, Meta(description="Months left on the commitment (default: 0)")
     ] = 0.0

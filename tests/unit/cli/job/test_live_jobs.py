@@ -123,7 +123,7 @@ def test_a_watched_listing_is_printed_again_until_it_is_interrupted(up: Up):
         assert watching.stdout is not None, "it was asked for"
         frames = 0
         for line in watching.stdout:
-            frames += ", every 0.1 s; Ctrl-C ends" in line
+            frames += ", every 0.1 s; Ctrl-C to stop" in line
             if frames == 3:
                 break
         watching.send_signal(signal.SIGINT)

@@ -121,7 +121,7 @@ def test_a_format_has_the_letters_and_widths_of_slurm(capsys: Printed):
     assert said(capsys, "squeue", "-l")[0].split()[:3] == ["JOBID", "PARTITION", "NAME"]
     assert main(["squeue", "-o", "%q"]) == 2
     printed = capsys.readouterr().err
-    assert "`%q` is not known" in printed
+    assert "unknown field `%q`" in printed
     assert "%i JOBID" in printed
 
 

@@ -71,7 +71,7 @@ def drain_command(
     *,
     folder: Folder,
     tiers: TierFile = None,
-    to: Annotated[str, Parameter(help="Tier that takes over a whole tier")] = "",
+    to: Annotated[str, Parameter(help="Tier to drain a whole tier into")] = "",
     limit: Limit = "",
     as_json: Json = False,
 ) -> None:

@@ -29,7 +29,7 @@ def scrub_command(
     folder: Folder,
     tiers: TierFile = None,
     garbage_age: Annotated[
-        str, Parameter(help="Age of unused files that are removed (default: 1d)")
+        str, Parameter(help="Minimum age of unused files to remove (default: 1d)")
     ] = "1d",
     limit: Limit = "",
     as_json: Json = False,
@@ -61,7 +61,9 @@ def scrub_command(
 
 
 def rebuild_command(
-    backend: Annotated[str, Parameter(help="Backend whose disk was replaced by an empty one")] = "",
+    backend: Annotated[
+        str, Parameter(help="Backend whose disk was replaced with an empty one")
+    ] = "",
     *,
     folder: Folder,
     tiers: TierFile = None,

@@ -59,7 +59,7 @@ def durability_command(
     objects: Annotated[str, Parameter(help="Number of objects (default: 1e9)")] = "1e9",
     as_json: Json = False,
 ) -> None:
-    """Compute the annual loss probability of a layout and the time of a rebuild, in closed form.
+    """Compute the annual loss probability and the rebuild time of a layout, in closed form.
 
     Backends fail independently, and you supply every failure rate: measure your own disks.
     """
@@ -120,8 +120,8 @@ def _show(redundancy: "Redundancy", found: "Durability", capacity_tb: float) -> 
         f"a given object is lost within a year with probability"
         f" {found.object_loss_per_year:.2e} ({found.nines:.1f} nines)",
         f"any object: {found.any_loss_per_year:.2e}"
-        f" (they are on {found.placements:,.0f} sets of backends)",
-        "independent failures only: a fire, a flood or a mistake takes a whole site",
+        f" (objects are on {found.placements:,.0f} distinct sets of backends)",
+        "independent failures only: a fire, a flood or a mistake can take out a whole site",
     )
 
 

@@ -49,7 +49,7 @@ def why_command(
     version: Annotated[str, Parameter(help="Version of the object (default: the latest)")] = "",
     as_json: Json = False,
 ) -> None:
-    """Show in which tier an object is, where its shards are, and whether they are intact."""
+    """Show which tier an object is in, where its shards are, and whether they are intact."""
     from tenfold.objects.tiers.namespace import opened_namespace  # noqa: PLC0415
     from tenfold.objects.tiers.operations.usage import locate  # noqa: PLC0415
 

@@ -13,7 +13,9 @@ _POSITIVE = validators.Number(gt=0)
 
 
 def simulate_command(
-    trace: Annotated[Path, Parameter(help="CSV: key, size_bytes, op, epoch, compute_s")],
+    trace: Annotated[
+        Path, Parameter(help="CSV with columns key, size_bytes, op, epoch, compute_s")
+    ],
     *,
     fast_gb: Annotated[float, Parameter(help="Size of the fast tier in GB", validator=_POSITIVE)],
     slow_gb_per_s: Annotated[

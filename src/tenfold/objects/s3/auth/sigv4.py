@@ -104,7 +104,7 @@ def key_of(credential: str, timestamp: str, keys: Keys) -> tuple[AccessKey, str,
     if len(fields) != 4 or fields[2] != "s3" or fields[3] != "aws4_request":
         raise S3Error("AuthorizationHeaderMalformed")
     if fields[0] != timestamp[:8]:
-        raise S3Error("AuthorizationHeaderMalformed", "The credential is of another day.")
+        raise S3Error("AuthorizationHeaderMalformed", "The credential is for a different date.")
     key = keys.key(key_id)
     if key is None:
         raise S3Error("InvalidAccessKeyId")

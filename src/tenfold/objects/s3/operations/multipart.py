@@ -215,7 +215,7 @@ def _object(call: Call, bucket: Bucket, upload: Upload, parts: tuple[Part, ...])
         value = composite(algorithm, [part.checksum for part in parts])
     claim = call.headers.get(header_of(algorithm), "")
     if claim and claim.partition("-")[0] != value.partition("-")[0]:
-        raise S3Error("BadDigest", f"The {algorithm} is not that of the object.")
+        raise S3Error("BadDigest", f"The {algorithm} does not match the object.")
     return structs.replace(record, checksums={algorithm: value}, checksum_type=upload.checksum_type)
 
 

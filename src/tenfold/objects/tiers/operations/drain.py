@@ -167,8 +167,8 @@ def _check_takes_over(tier: Tier) -> None:
     if len(tier.placement("0" * 32)) < tier.coding.shards:
         raise Refused(
             "tier-not-in-use",
-            f"tier `{tier.name}` cannot take over: too many of its backends are drained themselves",
-            f"use them again first: tenfold objects expand {tier.name}",
+            f"tier `{tier.name}` cannot take over: too many of its backends are drained too",
+            f"put them back into use first: tenfold objects expand {tier.name}",
         )
 
 

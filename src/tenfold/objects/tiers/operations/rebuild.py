@@ -32,8 +32,8 @@ def accept_new_disk(store: BlobStore, states: BackendStates, name: str) -> None:
     if backend.present.identity() is not None:
         raise Refused(
             "backend-in-use",
-            f"backend `{name}` is marked as another backend",
-            "mount an empty disk there, or correct its place in the tier file",
+            f"backend `{name}` has the marker of another backend",
+            "mount an empty disk there, or correct its location in the tier file",
         )
     with states.changing() as known:
         mark, identity = new_mark(name)
