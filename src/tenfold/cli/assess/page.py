@@ -67,7 +67,7 @@ def _tiles(found: Assessment) -> list[tuple[str, str]]:
         (share(found.use.share), "of GPU-hours allocated"),
         (span(every.mean_s), f"mean {how}wait"),
         (span(every.p90_s), f"P90 {how}wait"),
-        (f"{amount(every.waiting_hours)} h", "of waiting in total"),
+        (f"{amount(every.waiting_hours)} h", "of wait time in total"),
     ]
     outlook = found.outlook
     if outlook is not None and outlook.first is not None and outlook.first.factor is not None:
@@ -203,7 +203,13 @@ def _causes(found: Assessment) -> str:
         "Computed from what ran where at eight moments of each wait; the scheduler's own reasons "
         "are not read."
     ) + table_html(
-        ["cause", "hours of waiting", "share", "GPU-hours waiting", "jobs with this as main cause"],
+        [
+            "cause",
+            "hours of wait time",
+            "share",
+            "GPU-hours waiting",
+            "jobs with this as main cause",
+        ],
         rows,
     )
 

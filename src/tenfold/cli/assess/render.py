@@ -74,7 +74,7 @@ def _show_changes(found: Assessment) -> None:
     ]
     show(
         table(
-            "Changes that would help most: hours of waiting saved",
+            "Changes that would help most: hours of wait time saved",
             ["change", ">1st half (tuning)", ">2nd half (test)", ">$/month"],
             rows,
         )

@@ -35,11 +35,11 @@ def show_status(folder: Path, status: AttachStatus) -> None:
     if status.mode == "act":
         rows += _acted(status.acted)
     if status.clipped:
-        rows.append(["recorded with less", count(status.clipped, "shared allocation")])
+        rows.append(["partly recorded", count(status.clipped, "shared allocation")])
     show(table("", ["", ""], rows))
     for outage in status.outages[-SHOWN:]:
         until = "now" if outage.until_s is None else _moment(outage.until_s)
-        show(f"no answer from {_moment(outage.from_s)} until {until}: {outage.message}")
+        show(f"no response between {_moment(outage.from_s)} and {until}: {outage.message}")
 
 
 def _next(status: AttachStatus) -> str:
@@ -51,7 +51,7 @@ def _next(status: AttachStatus) -> str:
 def _acted(counts: ActCounts) -> list[list[str]]:
     text = (
         f"{counts.released:,} released, {counts.started:,} of them started, "
-        f"{counts.refused:,} refused by Slurm, {counts.late:,} not started in time, "
+        f"{counts.refused:,} rejected by Slurm, {counts.late:,} not started in time, "
         f"{counts.left:,} left to Slurm"
     )
     rows = [["placed", text]]
@@ -72,7 +72,7 @@ def show_report(found: RecommendReport) -> None:
         ],
         [
             "predicted",
-            f"{found.promised_hours * 60:,.1f} minutes of waiting saved, over "
+            f"{found.promised_hours * 60:,.1f} minutes of wait time saved, over "
             f"{count(found.promised, 'job')} with a prediction that started",
         ],
         ["actual", f"{found.came_hours * 60:,.1f} minutes for the same jobs"],
@@ -88,14 +88,14 @@ def show_report(found: RecommendReport) -> None:
 def cost_sentence(cost: PollCost) -> str:
     """Return what reading has cost."""
     text = (
-        f"{cost.readings:,} readings, {cost.calls:,} commands in {cost.seconds:.1f} s, "
+        f"{cost.readings:,} polls, {cost.calls:,} commands in {cost.seconds:.1f} s, "
         f"{cost.bytes_read / 1e6:.1f} MB"
     )
     if cost.rpc_readings:
         each = cost.rpc_s / cost.rpc_readings
         text += (
-            f"; slurmctld answered {cost.rpcs:,} requests of this user in {cost.rpc_s:.3f} s "
-            f"({each * 1e3:.1f} ms a reading)"
+            f"; slurmctld served {cost.rpcs:,} requests of this user in {cost.rpc_s:.3f} s "
+            f"({each * 1e3:.1f} ms per poll)"
         )
     return text
 

@@ -18,7 +18,7 @@ BURSTS = {
         "it needs {needs:#node}; the limits allow {free} more", plain="too many nodes"
     ),
     "burst-over-budget": Template(
-        "it would cost ${usd:.2f}, and ${left:.2f} of the budget is left"
+        "it would cost ${usd:.2f}, but only ${left:.2f} of the budget is left"
     ),
     "burst-changes-used-up": Template(
         "the limit on nodes rented within {window_ms:ms} is reached",

@@ -21,14 +21,14 @@ SHORT_S = 60.0
 HOUR_S = 3_600.0
 
 CAUSES: Mapping[str, str] = {
-    "own": "Held by its user: dependency, begin time or hold",
-    "full": "No free GPUs that the job may use",
+    "own": "Held by the user: dependency, begin time or hold",
+    "full": "No free GPUs that the job can use",
     "scattered": "GPUs free, but fragmented across too many nodes",
     "cpus": "GPUs free on nodes without free CPUs or memory",
-    "order": "Nodes free, reserved for a job ahead of it in the queue",
+    "order": "Nodes free, but reserved for a job ahead in the queue",
     "limit": "Nodes free and first in the queue: a limit of its account or QOS, or a slow pass",
     "fleet": "Requests more than its partition has today",
-    "free": "GPUs free in the fleet; without node names the cause is not known",
+    "free": "GPUs free in the fleet; the cause is unknown without node names",
     "again": "Preempted, and waiting again",
     "pace": "Less than a minute: scheduling interval",
 }

@@ -39,6 +39,6 @@ def test_a_status_says_what_was_placed_and_what_was_not(tmp_path: Path, capsys: 
     counts = ActCounts(released=3, started=2, late=1, skipped=skipped)
     show_status(tmp_path, AttachStatus(source="live", mode="act", acted=counts))
     said = " ".join(capsys.readouterr().out.split())
-    assert "3 released, 2 of them started, 0 refused by Slurm, 1 not started in time" in said
+    assert "3 released, 2 of them started, 0 rejected by Slurm, 1 not started in time" in said
     assert said.count("its user named nodes") == 5
     assert "and 2 more" in said
