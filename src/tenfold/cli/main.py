@@ -163,8 +163,7 @@ app.command(
 
     Takes the options of Slurm's sbatch, such as -J, -N, -n, -c, -G, --gres, --mem, -t, -a, -d, -o,
     -A and --wrap; docs/how-to/slurm-users.md lists them. Without a script, it is read from standard
-    input. --partition takes a node tag, or the pool name if there is only one pool (see
-    `tenfold sinfo`).
+    input. --partition takes pools and tags of nodes, as `tenfold sinfo` lists them.
 
     Options and #SBATCH lines that have no effect are listed in a note. A job is rejected if an
     option that affects resources, scheduling order or placement is not supported;

@@ -54,7 +54,7 @@ class FreeCapacity(Struct, frozen=True, kw_only=True):
     gpus_per_node: float
     nodes_with_room: int
     nodes_alike: int
-    """Nodes of that kind, including closed and reserved ones."""
+    """Nodes that it may use together, including closed and reserved ones."""
     nodes_away: int
     nodes_kept: int = 0
     """Nodes that are reserved."""
@@ -76,29 +76,34 @@ def free_capacity(
     kept: Iterable[NodeId] = (),
     in_window: Iterable[NodeId] = (),
 ) -> FreeCapacity:
-    """Return the counts for the kind of node, among these types, that comes closest."""
+    """Return the counts for the kind of node, among these types, that comes closest.
+
+    A gang needs nodes of one kind; a job on one node may use any kind that can hold it.
+    """
     splits = [split for name in accelerators for split in capacity.splits_in(shape, name)]
     assert splits, f"shape `{shape.key}` never fits and should have been refused"
     split = max(splits, key=lambda each: _with_room(each, shape) / members_of(each))
-    node_index, place = split.node_index, capacity.place
-    promised = dict.fromkeys(node for node in kept if place[node][0] is node_index)
+    counted = [split] if members_of(split) > 1 else [one for one in splits if members_of(one) == 1]
+    indexes, place = [one.node_index for one in counted], capacity.place
+    promised = dict.fromkeys(node for node in kept if place[node][0] in indexes)
     closed = 0
     for node in in_window:
         home, number = place[node]
-        closed += home is node_index and node not in promised and not node_index.is_open[number]
+        closed += home in indexes and node not in promised and not home.is_open[number]
     where = shape.where
     is_one = where is not None and where.how == "required" and where.within
     nearest = capacity.best_domain(shape) if is_one else None
+    shut = sum(one.is_open.count(False) for one in indexes)
     return FreeCapacity(
         nodes_needed=members_of(split),
         gpus_per_node=shape.milli / WHOLE if shape.milli else split.gpus,
-        nodes_with_room=_with_room(split, shape),
-        nodes_alike=len(node_index.names),
-        nodes_away=node_index.is_open.count(False) - len(promised) - closed,
+        nodes_with_room=sum(_with_room(one, shape) for one in counted),
+        nodes_alike=sum(len(one.names) for one in indexes),
+        nodes_away=shut - len(promised) - closed,
         nodes_kept=len(promised),
         nodes_in_window=closed,
         gpus_needed=shape.milli / WHOLE or shape.gpus,
-        gpus_free=sum(free * count for free, count in enumerate(node_index.counts)),
+        gpus_free=sum(free * count for one in indexes for free, count in enumerate(one.counts)),
         domain=nearest.domain if nearest else "",
         domain_nodes=nearest.nodes if nearest else 0,
         domain_nodes_with_room=nearest.with_free if nearest else 0,

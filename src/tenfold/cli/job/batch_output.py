@@ -50,6 +50,8 @@ class OutputFiles(Struct, frozen=True):
     errors: str = ""
     is_of_node: bool = False
     """Whether each node has its own."""
+    not_opened: str = ""
+    """What the shell that opens them said: why it could not."""
 
     def named(self) -> Iterator[tuple[str, str]]:
         """Yield what each file has, and its path."""
@@ -88,7 +90,9 @@ def output_files(client: Client, job: Job, how: Reading | None = None) -> Output
     # A name that the wrapper does not print is text of the job itself.
     output = found.get("output is", "") if 'echo "output is written' in opening else ""
     errors = found.get("errors are", "") if 'echo "errors are written' in opening else ""
-    return OutputFiles(output, errors, is_of_node)
+    # Once it is open, the file has all output.
+    left = "".join(one for one in log.splitlines(keepends=True) if not _NAMES.match(one))
+    return OutputFiles(output, errors, is_of_node, left if output else "")
 
 
 def awaited_files(client: Client, job: Job, how: Reading) -> OutputFiles:
@@ -97,7 +101,7 @@ def awaited_files(client: Client, job: Job, how: Reading) -> OutputFiles:
         return OutputFiles()
     while True:
         found = output_files(client, job, how)
-        if job.is_over or found != OutputFiles(is_of_node=found.is_of_node):
+        if job.is_over or found.output or found.errors:
             return found
         sleep(POLL_S)
         job = client.job(job.id, attempts=1)
@@ -113,6 +117,8 @@ def print_output_files(files: OutputFiles, how: Reading) -> None:
             continue
         print_note(f"{what} {are} in `{path}`")
         print_log([text], raw=how.raw)
+    if files.not_opened:
+        print_log([files.not_opened], raw=how.raw)
     if files.is_of_node:
         print_note("each node has its own file; use --member for the others")
 
@@ -123,7 +129,8 @@ def follow_output(client: Client, job_id: str, files: OutputFiles, how: Reading)
     text, why = _end_of(path, how)
     if why:
         print_note(f"output is written to `{path}`, which cannot be read here: {why}")
-        client.wait(job_id)
+        said = output_files(client, client.wait(job_id), how).not_opened
+        print_log([said] if said else [], raw=how.raw)
         return
     print_note(f"output is in `{path}`")
     print_log(_growing(client, job_id, path, text), raw=how.raw)

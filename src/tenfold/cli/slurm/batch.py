@@ -12,7 +12,7 @@ from tenfold.client.client import Client
 from tenfold.client.endpoint import find_endpoint
 from tenfold.files.sbatch.notes import ordered_notes
 from tenfold.files.sbatch.script import BatchScript, SlurmOption, has_directives, read_script
-from tenfold.files.sbatch.site import NodeSize, Site
+from tenfold.files.sbatch.site import NodeKind, NodeSize, Site
 from tenfold.files.sbatch.translate import BatchJob, batch_job
 from tenfold.model.errors import InputError, InvalidFile, TenfoldError, Unreachable
 from tenfold.model.fleet.finding import Finding
@@ -132,6 +132,10 @@ def _site() -> Site | None:
         for one in nodes
         if one.state != "down"
     ]
-    tags = [tag for one in nodes if one.tags is not UNSET for tag in one.tags]
-    pools = dict.fromkeys(one.pool for one in nodes)
-    return Site(tuple(dict.fromkeys(sizes)), tuple(dict.fromkeys(tags)), tuple(pools))
+    kinds = [
+        NodeKind(
+            one.pool, one.accelerator if one.gpus else "", () if one.tags is UNSET else one.tags
+        )
+        for one in nodes
+    ]
+    return Site(tuple(dict.fromkeys(sizes)), tuple(dict.fromkeys(kinds)))

@@ -17,7 +17,7 @@ from tenfold.files.sbatch.environment import OF_IMAGE, OF_ROOT, passed_on
 from tenfold.files.sbatch.notes import home_notes, step_notes
 from tenfold.files.sbatch.output_files import missing_folders, with_output_files
 from tenfold.files.sbatch.script import BatchScript, SlurmOption, with_same_random
-from tenfold.files.sbatch.site import Site, matching_types
+from tenfold.files.sbatch.site import Site, matching_types, selecting
 from tenfold.files.sbatch.tables import HANDLED, IGNORED, OTHER_NAMES, REFUSED
 from tenfold.files.sbatch.values import folder_name, gpu_count, read_dependency
 from tenfold.files.sbatch.wording import PerNode, Wording
@@ -88,10 +88,15 @@ class _Translation:
         self._tasks = 1
         """Tasks on each node."""
         self._per_node: dict[str, PerNode] = {}
+        self._types_by: tuple[Sequence[str], SlurmOption] | None = None
+        """The types of GPUs that options name, and the last of these options."""
 
     def run(self, arguments: Sequence[str]) -> BatchJob:
         made, keys = self._made, self._made.keys
         self._names()
+        # First: it may say which types of GPUs a node can have.
+        if (one := self._given.get("partition")) is not None:
+            self._partition(one)
         self._size()
         self._memory()
         self._limits()
@@ -221,7 +226,7 @@ class _Translation:
                 continue
             kind, number = found
             if kind and (types := self._types(kind, one)):
-                keys["accelerator"] = types
+                self._accelerators(types, one)
             if name == "gpus" and not (nodes is None and number <= 1):
                 keys["gpus"] = float(number)
                 return number // nodes if nodes else None
@@ -238,6 +243,17 @@ class _Translation:
             has = ", ".join(self._site.types) or "none"
             self._fault(option, f"the fleet has no GPU type `{word}`", f"its types: {has}")
         return found
+
+    def _accelerators(self, types: Sequence[str], option: SlurmOption) -> None:
+        """Set the types of GPUs that an option names, of those that options before it name."""
+        before, by = self._types_by or (types, option)
+        both = [one for one in types if one in before]
+        if both:
+            self._made.keys["accelerator"] = both
+            self._types_by = (both, option)
+            return
+        message = f"`{by.text}` has no GPUs of the type that `{option.text}` names"
+        self._fault(option, message, f"its types: {', '.join(before)}; remove one of the options")
 
     def _exclusive(self) -> None:
         one = self._given.get("exclusive")
@@ -334,8 +350,6 @@ class _Translation:
         keys = self._made.keys
         if (one := self._given.get("constraint")) is not None:
             self._constraint(one)
-        if (one := self._given.get("partition")) is not None:
-            self._partition(one)
         if (one := self._given.get("switches")) is not None:
             if one.value.partition("@")[0] == "1":
                 keys["within"], keys["how"] = "leaf", "required"
@@ -344,18 +358,29 @@ class _Translation:
 
     def _partition(self, one: SlurmOption) -> None:
         site = self._site or Site()
-        if one.value in site.tags:
-            self._needs([one.value])
-            self._note(one, f"nodes with the tag `{one.value}`")
-        elif site.pools == (one.value,):
-            self._note(one, f"all nodes are in the pool `{one.value}`")
-        else:
-            names = (*site.tags, *(site.pools if len(site.pools) == 1 else ()))
-            where = "remove the line" if one.line else "leave it out"
-            hint = f"valid: {', '.join(dict.fromkeys(names))}; {where} to use any node"
-            message = f"no partition `{one.value}`"
-            hint = hint if names else REFUSED["partition"]
+        where = "remove the line" if one.line else "leave it out"
+        names = [name for name in re.split(r"[,\s]+", one.value) if name]
+        unknown = [name for name in names if not any(kind.is_named(name) for kind in site.kinds)]
+        if unknown or not names:
+            known = ", ".join(dict.fromkeys((*site.pools, *site.tags)))
+            hint = f"valid: {known}; {where} to use any node" if known else REFUSED["partition"]
+            message = f"no partition `{', '.join(unknown)}`"
             self._fault(one, message, hint, is_unsupported=True)
+            return
+        wanted = [kind for kind in site.kinds if any(kind.is_named(name) for name in names)]
+        chosen = selecting(site, wanted)
+        if chosen is None:
+            message = f"no GPU type and no tag tells the nodes of `{one.value}` from others"
+            hint = f"add a label to its pool in the fleet file, or {where} to use any node"
+            self._fault(one, message, hint, is_unsupported=True)
+            return
+        if chosen.needs:
+            self._needs(chosen.needs)
+        if chosen.avoids:
+            self._made.keys["avoids"] = list(chosen.avoids)
+        if chosen.types:
+            self._accelerators(chosen.types, one)
+        self._note(one, chosen.text())
 
     def _constraint(self, one: SlurmOption) -> None:
         text = one.value.strip().strip("()")
@@ -370,7 +395,7 @@ class _Translation:
         types = [matching_types(word, site.types) for word in words]
         if "|" in text:
             if all(types):
-                self._made.keys["accelerator"] = list(dict.fromkeys(sum(types, list[str]())))
+                self._accelerators(list(dict.fromkeys(sum(types, list[str]()))), one)
             else:
                 self._fault(one, f"`{text}` names other things than types of GPUs", "use one tag")
             return
@@ -378,7 +403,7 @@ class _Translation:
             if word in site.tags:
                 self._needs([word])
             elif kinds:
-                self._made.keys["accelerator"] = kinds
+                self._accelerators(kinds, one)
             else:
                 has = ", ".join((*site.tags, *site.types)) or "none"
                 self._fault(one, f"no node has the tag `{word}`", f"tags and types: {has}")

@@ -61,6 +61,16 @@ def test_job_logs_prints_the_output_file_and_job_show_names_it(capsys: Printed):
     assert gone in said(capsys, "job", "logs", job)[1]
 
 
+def test_the_log_of_a_job_whose_output_file_cannot_be_opened_says_why(capsys: Printed):
+    body = "#SBATCH -o missing/%j.out\necho hello\n"
+    job = sbatch(capsys, "lost.sh", body, status=1)
+    for options in ([], ["--follow"]):
+        out, err = said(capsys, "job", "logs", job, *options)
+        assert "missing/" in out
+        assert "No such file or directory" in out
+        assert "which cannot be read here" in err
+
+
 def test_errors_in_a_file_of_their_own_are_printed_after_the_output(capsys: Printed):
     body = "#SBATCH -o out.txt -e err.txt\necho right; echo wrong >&2\n"
     job = sbatch(capsys, "two.sh", body)

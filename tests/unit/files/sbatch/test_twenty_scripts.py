@@ -8,11 +8,14 @@ from typing import NamedTuple
 import pytest
 
 from tenfold.files.sbatch.script import SlurmOption, read_options, read_script
-from tenfold.files.sbatch.site import NodeSize, Site
+from tenfold.files.sbatch.site import NodeKind, NodeSize, Site
 from tenfold.files.sbatch.translate import batch_job
 
-SITE = Site((NodeSize("H100-SXM", 8, 96.0), NodeSize("A100-80GB", 8, 64.0)), ("ib", "nvme"))
-ONE_KIND = Site((NodeSize("H100-SXM", 8, 96.0),), ("ib",))
+SITE = Site(
+    (NodeSize("H100-SXM", 8, 96.0), NodeSize("A100-80GB", 8, 64.0)),
+    (NodeKind("hopper", "H100-SXM", ("ib", "nvme")), NodeKind("ampere", "A100-80GB", ("ib",))),
+)
+ONE_KIND = Site((NodeSize("H100-SXM", 8, 96.0),), (NodeKind("hopper", "H100-SXM", ("ib",)),))
 
 
 class Case(NamedTuple):

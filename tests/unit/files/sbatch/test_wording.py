@@ -3,14 +3,16 @@
 import pytest
 
 from tenfold.files.sbatch.script import read_options, read_script
-from tenfold.files.sbatch.site import NodeSize, Site
+from tenfold.files.sbatch.site import NodeKind, NodeSize, Site
 from tenfold.files.sbatch.translate import BatchJob, batch_job
 from tenfold.model.errors import InvalidFile
 from tenfold.model.fleet.finding import Finding
 
 CPUS = "use `--cpus-per-node 2` or less"
 MEMORY = "use `--memory-gib-per-node 23.541` or less"
-SITE = Site((NodeSize("H100-SXM", 8, 96.0, 512.0),), ("ib",), ("gpu",))
+SITE = Site(
+    (NodeSize("H100-SXM", 8, 96.0, 512.0),), (NodeKind("virtual-gpu", "H100-SXM", ("ib",)),)
+)
 
 
 def job_with(line: str, site: Site | None = None) -> BatchJob:
@@ -60,7 +62,7 @@ def test_an_error_names_the_line_of_its_option():
         ("--cpus-per-node=5", "did you mean --cpus-per-task?"),
         ("--tiem=5", "did you mean --time?"),
         ("--mem=x", "write --mem=4G"),
-        ("-p debug", "valid: ib, gpu; leave it out to use any node"),
+        ("-p debug", "valid: virtual-gpu, ib; leave it out to use any node"),
     ],
 )
 def test_what_is_no_option_of_sbatch_names_the_one_that_is(line: str, hint: str):
@@ -72,8 +74,3 @@ def test_no_memory_is_all_memory_of_a_node_if_all_have_the_same():
     two = Site((*SITE.sizes, NodeSize("", 0, 8.0, 64.0)))
     for site in (None, two):
         assert [one.option.name for one in job_with("--mem=0", site).faults] == ["mem"]
-
-
-def test_the_only_pool_is_accepted_as_a_partition():
-    job = job_with("-p gpu", SITE)
-    assert (job.faults, job.notes) == ([], ["-p gpu: all nodes are in the pool `gpu`"])
