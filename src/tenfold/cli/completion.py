@@ -1,5 +1,6 @@
 """`tenfold completion`: commands, options, values, names and files completed with the Tab key."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -27,6 +28,8 @@ NAMED_BY = {
     "node uncordon": "nodes",
 }
 """Commands that take the names of jobs or nodes, and which of them to offer."""
+AFTER = "jobs pending,starting,running,succeeded"
+"""Jobs that another may depend on."""
 
 app = App(
     name="completion",
@@ -85,6 +88,7 @@ def names_command(
         checked_states,
         find_in_states,
     )
+    from tenfold.cli.job.names import array_of  # noqa: PLC0415 - likewise
     from tenfold.client.client import Client  # noqa: PLC0415 - likewise
 
     try:
@@ -94,11 +98,12 @@ def names_command(
             else:
                 filters = ListFilters(limit=NAMES_MOST)
                 found = find_in_states(client, filters, checked_states(states), None)
-                names = [job.id for job in found.jobs]
+                # An array before its members.
+                names = [name for job in found.jobs for name in (array_of(job), job.id)]
     except TenfoldError:
         # A message in the middle of a command line helps less than no completion.
         return
-    for name in names[:NAMES_MOST]:
+    for name in list(dict.fromkeys(names))[:NAMES_MOST]:
         print_line(name)
 
 
@@ -109,13 +114,34 @@ def _with_names(shell: Shell, script: str) -> str:
             f"complete -c tenfold -n '__fish_tenfold_using_command {command}' -f"
             f" -a '(tenfold completion names {what} 2>/dev/null)'\n"
             for command, what in NAMED_BY.items()
-        )
+        ) + "".join((*_fish_dependencies(), *_fish_sbatch()))
     cases = "".join(
         f'    "{command}") offer="{what}" ;;\n' for command, what in sorted(NAMED_BY.items())
     )
     if shell == "zsh":
         return script + ZSH_END.replace("@CASES@", cases)
     return script.replace(BASH_LAST, _bash_end().replace("@CASES@", cases))
+
+
+def _fish_dependencies() -> Iterator[str]:
+    for command in ("job submit", "job run", "sbatch"):
+        yield (
+            f"complete -c tenfold -n '__fish_tenfold_using_command {command}'"
+            " -s d -l dependency -l after -x"
+            f" -a 'singleton (tenfold completion names {AFTER} 2>/dev/null)'\n"
+        )
+
+
+def _fish_sbatch() -> Iterator[str]:
+    for name in _sbatch_options():
+        yield f"complete -c tenfold -n '__fish_tenfold_using_command sbatch' -l {name}\n"
+
+
+def _sbatch_options() -> list[str]:
+    """Return the options of Slurm's sbatch that have an effect."""
+    from tenfold.files.sbatch.tables import HANDLED  # noqa: PLC0415 - only the script needs it
+
+    return sorted((*HANDLED, "partition"))
 
 
 def _bash_end() -> str:
@@ -131,15 +157,52 @@ def _bash_end() -> str:
         BASH_END.replace("@STATES@", states)
         .replace("@COLUMNS@", " ".join(COLUMNS))
         .replace("@POLICIES@", " ".join(get_args(PolicyName)))
+        .replace("@AFTER@", AFTER)
+        .replace("@SBATCH@", " ".join(f"--{name}" for name in _sbatch_options()))
     )
 
 
 BASH_LAST = "complete -F _tenfold tenfold\n"
 BASH_END = """\
+# Names that the control plane has, after what was typed before a colon or a comma.
+_tenfold_names() {
+  local before="$1" begin="$2" offer="$3" name quoted
+  # Not `compgen -W`, which would expand what a name contains. Quoted: it is typed as it is.
+  while read -r name; do
+    printf -v quoted %q "$name"
+    [[ "$name" == "$begin"* ]] && COMPREPLY+=("$before$quoted")
+  done < <(tenfold completion names $offer 2>/dev/null)
+}
+
+# `-d afterok:1:2` and `--after train-1,train-2`; bash makes a word of each colon.
+_tenfold_dependency() {
+  local at=$COMP_CWORD cur="${COMP_WORDS[COMP_CWORD]}" typed=""
+  while [[ $at -gt 2 && ( "${COMP_WORDS[at]}" == ":" || "${COMP_WORDS[at-1]}" == ":" ) ]]; do
+    ((at--))
+  done
+  typed="${COMP_WORDS[*]:at:COMP_CWORD-at+1}"
+  [[ "${COMP_WORDS[at]}" == "=" ]] && { ((at++)); typed=""; cur=""; }
+  [[ "${COMP_WORDS[at-1]}" == "=" ]] && ((at--))
+  case "${COMP_WORDS[1]} ${COMP_WORDS[at-1]}" in
+    "job --after"|"job --dependency"|"job -d"|"sbatch --dependency"|"sbatch -d") ;;
+    *) return 1 ;;
+  esac
+  [[ "$cur" == ":" ]] && cur=""
+  local begin="${cur##*[:,]}"
+  if [[ "$typed" != *:* ]]; then
+    compopt -o nospace 2>/dev/null
+    mapfile -t COMPREPLY < <(compgen -W "afterok: afterany: singleton" -- "$cur")
+  fi
+  if [[ "$typed" == *:* || "${COMP_WORDS[1]}" == job ]]; then
+    _tenfold_names "${cur%"$begin"}" "$begin" "@AFTER@"
+  fi
+}
+
 # Names of jobs and nodes come from the control plane; other words may be files.
 _tenfold_or_names() {
   local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}"
-  local offer="" values="" name quoted word
+  local offer="" values="" word
+  _tenfold_dependency && return
   [[ "$cur" == "=" ]] && cur=""
   [[ "$prev" == "=" ]] && prev="${COMP_WORDS[COMP_CWORD-2]}"
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
@@ -168,16 +231,15 @@ _tenfold_or_names() {
     return
   fi
   _tenfold
+  if [[ "${COMP_WORDS[1]}" == sbatch && "$cur" == --* ]]; then
+    mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W "@SBATCH@" -- "$cur")
+  fi
   [[ ${#COMPREPLY[@]} -gt 0 || "$cur" == -* ]] && return
   [[ "${COMP_WORDS[1]}" == scancel ]] && offer="jobs pending,starting,running"
   case "${COMP_WORDS[1]} ${COMP_WORDS[2]}" in
 @CASES@  esac
   if [[ -n "$offer" && ( $COMP_CWORD -gt 2 || "${COMP_WORDS[1]}" == scancel ) ]]; then
-    # Not `compgen -W`, which would expand what a name contains. Quoted: it is typed as it is.
-    while read -r name; do
-      printf -v quoted %q "$name"
-      [[ "$name" == "$cur"* ]] && COMPREPLY+=("$quoted")
-    done < <(tenfold completion names $offer 2>/dev/null)
+    _tenfold_names "" "$cur" "$offer"
     return
   fi
   compopt -o filenames 2>/dev/null

@@ -107,6 +107,17 @@ def test_a_shell_completes_names_of_files_jobs_and_nodes(
         assert ids[1] in completed(shell, scripts[shell], "job", "logs", "-f", "o")
         assert "virtual-2" in completed(shell, scripts[shell], "node", "cordon", "virt")
         assert "long-train.py" in completed(shell, scripts[shell], "job", "submit", "long")
+        depends = ("job", "submit", "--after", "")
+        assert set(ids) <= set(completed(shell, scripts[shell], *depends).split())
+        array = submitted("--name", "sweep", "-a", "2", "-G", "8", "--", "true")
+        assert array in completed(shell, scripts[shell], "job", "show", "swe").split()
+        if shell == "bash":
+            # Bash makes a word of a colon.
+            for words in ((":",), (":", ids[0][:2]), (":", "7", ":", ids[0][:2])):
+                typed = ("sbatch", "-d", "afterany", *words)
+                assert completed(shell, scripts[shell], *typed).split()[0] in (array, ids[0])
+            typed = ("job", "submit", "--after", f"{ids[1]},{ids[0][:2]}")
+            assert completed(shell, scripts[shell], *typed).split() == [f"{ids[1]},{ids[0]}"]
         assert main(["job", "cancel", ids[0]]) == 0
     assert completed(shell, scripts[shell], "job", "cancel", "").strip() == ""
 
@@ -141,6 +152,10 @@ def listed(state: str) -> str:
         (("job", "list", "-t", "pend"), "pending"),
         (("job", "list", "-o", "job,sta"), "job,state"),
         (("up", "--policy", "gov"), "governed"),
+        (("sbatch", "--gr"), "--gres"),
+        (("sbatch", "--part"), "--partition"),
+        (("sbatch", "-d", "aftero"), "afterok:"),
+        (("sbatch", "--dependency", "=", "sing"), "singleton"),
         (("job", "submit", "--", "./tests/unit/cli/test_compl"), "test_completion.py"),
     ],
 )

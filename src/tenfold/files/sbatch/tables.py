@@ -77,7 +77,7 @@ REFUSED: Mapping[str, str] = {
     "uid": "submit as that user",
     "gid": "submit as that user",
     "container": "use --container-image IMAGE",
-    "container-mounts": "mount folders as docs/how-to/run-containers.md says",
+    "container-mounts": "mount folders as docs/how-to/run-in-an-image.md says",
     "hetjob": "submit several jobs",
     "packjob": "submit several jobs",
 }
