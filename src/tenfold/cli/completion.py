@@ -110,11 +110,15 @@ def names_command(
 def _with_names(shell: Shell, script: str) -> str:
     """Return the script of the options' parser with names of jobs and nodes, and files."""
     if shell == "fish":
-        return script + "".join(
-            f"complete -c tenfold -n '__fish_tenfold_using_command {command}' -f"
-            f" -a '(tenfold completion names {what} 2>/dev/null)'\n"
-            for command, what in NAMED_BY.items()
-        ) + "".join((*_fish_dependencies(), *_fish_sbatch()))
+        return (
+            script
+            + "".join(
+                f"complete -c tenfold -n '__fish_tenfold_using_command {command}' -f"
+                f" -a '(tenfold completion names {what} 2>/dev/null)'\n"
+                for command, what in NAMED_BY.items()
+            )
+            + "".join((*_fish_dependencies(), *_fish_sbatch()))
+        )
     cases = "".join(
         f'    "{command}") offer="{what}" ;;\n' for command, what in sorted(NAMED_BY.items())
     )

@@ -34,6 +34,11 @@ SLURM_COMMANDS = {
     "sacctmgr": "use `tenfold token create` and a policy file",
     "sattach": "use `tenfold job logs -f JOB`",
     "strigger": "use `tenfold alarms`",
+    "sreport": "use `tenfold cost report`, or `tenfold job list --since 7d -o job,team,gpu_hours`",
+    "sdiag": "use `tenfold status`, or the metrics at /metrics",
+    "smap": "use `tenfold top`",
+    "sview": "use `tenfold top`, or the dashboard at the address that `tenfold status` prints",
+    "scrontab": "use cron with `tenfold sbatch`",
 }
 """Commands of Slurm that are none here, and what to use instead."""
 SLURM_OPTIONS = {
@@ -72,6 +77,8 @@ VIEW_OPTIONS = {
     "--all": "leave it out: nothing is hidden",
 }
 """The same, of squeue and sinfo."""
+UP_OPTIONS = dict.fromkeys(("--port", "--host", "--bind", "-p"), "use --listen ADDRESS:PORT")
+"""Options that other servers have, and what `tenfold up` has."""
 COMMAND = re.compile(r"[a-z][a-z-]*")
 
 
@@ -83,7 +90,7 @@ def usage_text(error: CycloptsError) -> tuple[str, str]:
         return _unknown_command(error, command, see)
     if isinstance(error, UnknownOptionError):
         word = (error.token.keyword or error.token.value).split("=", 1)[0]
-        if (hint := _slurm_option(command, word)) is not None:
+        if (hint := _foreign_option(command, word)) is not None:
             return f"unknown option `{word}`", hint
         known = [name for one in error.argument_collection if one.parse for name in one.names]
         return f"unknown option `{word}`", _did_you_mean(word, known, see)
@@ -106,7 +113,11 @@ ELSEWHERE = {
         word: f"did you mean `tenfold job {word}`?"
         for word in ("cancel", "logs", "rerun", "run", "shell", "show", "submit", "why")
     },
+    **dict.fromkeys(("list", "ls", "jobs", "ps"), "did you mean `tenfold job list`?"),
     "cordon": "did you mean `tenfold node cordon`?",
+    "nodes": "did you mean `tenfold node list`?",
+    "start": "did you mean `tenfold up`?",
+    "stop": "did you mean `tenfold down`?",
     "team": "teams are defined in the policy file: see `tenfold policy show`",
     "teams": "teams are defined in the policy file: see `tenfold policy show`",
 }
@@ -127,10 +138,12 @@ def _unknown_command(error: UnknownCommandError, command: str, see: str) -> tupl
     return f"unknown command `{command} {word}`", _did_you_mean(word, _commands(error), see)
 
 
-def _slurm_option(command: str, word: str) -> str | None:
-    """Return what to use instead of an option of Slurm's commands."""
+def _foreign_option(command: str, word: str) -> str | None:
+    """Return what to use instead of an option that other programs have."""
     if command in ("tenfold squeue", "tenfold sinfo"):
         return VIEW_OPTIONS.get(word)
+    if command == "tenfold up":
+        return UP_OPTIONS.get(word)
     return SLURM_OPTIONS.get(word) if command in ("tenfold job submit", "tenfold job run") else None
 
 

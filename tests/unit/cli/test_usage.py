@@ -26,6 +26,14 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
     [
         ("flet", "unknown command `tenfold flet`", "did you mean `fleet`?"),
         ("nonsense", "unknown command `tenfold nonsense`", "see `tenfold --help`"),
+        (
+            "smap",
+            "unknown command `tenfold smap`",
+            "use `tenfold top`; see docs/how-to/slurm-users.md",
+        ),
+        ("ls", "unknown command `tenfold ls`", "did you mean `tenfold job list`?"),
+        ("stop", "unknown command `tenfold stop`", "did you mean `tenfold down`?"),
+        ("up --port 80", "unknown option `--port`", "use --listen ADDRESS:PORT"),
         ("fleet chek", "unknown command `tenfold fleet chek`", "did you mean `check`?"),
         ("fleet --nope", "unknown option `--nope`", "see `tenfold fleet --help`"),
         ("fleet show", "missing argument `FILE`", "see `tenfold fleet show --help`"),

@@ -1,7 +1,11 @@
-"""The letters of `squeue -o "%i %j %T"`, with their widths: `%.18i` is 18 wide, to the right."""
+"""The letters of `squeue -o "%i %j %T"`, with their widths: `%.18i` is 18 wide, to the right.
+
+Those of `sinfo -o` have the same form, with letters of their own.
+"""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import Generic, TypeVar
 
 from msgspec import UNSET, Struct
 
@@ -37,6 +41,8 @@ LONG = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
 LIMIT = "l"
 """The letter of the time limit, which a listing does not have."""
 _FIELD = re.compile(r"%(\.?)(\d*)([A-Za-z])")
+Shown = TypeVar("Shown")
+"""What a line is about: a job, or nodes."""
 
 
 class Line(Struct, frozen=True):
@@ -48,21 +54,21 @@ class Line(Struct, frozen=True):
     limit_s: float | None = None
 
 
-class Field(Struct, frozen=True):
+class Field(Struct, Generic[Shown], frozen=True):
     """One letter of a format."""
 
     heading: str
-    text: Callable[[Line], str]
+    text: Callable[[Shown], str]
 
 
-def checked_format(text: str) -> str:
-    """Return a format; raise for a letter that is not known."""
+def checked_format(text: str, fields: Mapping[str, Field[Shown]], other: str) -> str:
+    """Return a format; raise for a letter that is not known, and name the `other` command."""
     letters = [match[3] for match in _FIELD.finditer(text)]
-    unknown = [letter for letter in letters if letter not in FIELDS]
+    unknown = [letter for letter in letters if letter not in fields]
     if unknown or not letters:
         what = f"unknown field `%{unknown[0]}`" if unknown else f"`{text}` has no field such as %i"
-        known = ", ".join(f"%{letter} {one.heading}" for letter, one in FIELDS.items())
-        hint = f"known fields: {known}; `tenfold job list -o` has other columns"
+        known = ", ".join(f"%{letter} {one.heading}" for letter, one in fields.items())
+        hint = f"known fields: {known}; `{other}` has other columns"
         raise InputError("unknown-column", what, hint, field="--format")
     return text
 
@@ -72,14 +78,14 @@ def letters_of(text: str) -> set[str]:
     return {match[3] for match in _FIELD.finditer(text)}
 
 
-def heading(text: str) -> str:
+def heading(text: str, fields: Mapping[str, Field[Shown]]) -> str:
     """Return the headings of a format."""
-    return _FIELD.sub(lambda match: _cell(match, FIELDS[match[3]].heading), text).rstrip()
+    return _FIELD.sub(lambda match: _cell(match, fields[match[3]].heading), text).rstrip()
 
 
-def formatted(text: str, line: Line) -> str:
-    """Return the line of a job in a format."""
-    return _FIELD.sub(lambda match: _cell(match, FIELDS[match[3]].text(line)), text).rstrip()
+def formatted(text: str, shown: Shown, fields: Mapping[str, Field[Shown]]) -> str:
+    """Return the line of a job, or of nodes, in a format."""
+    return _FIELD.sub(lambda match: _cell(match, fields[match[3]].text(shown)), text).rstrip()
 
 
 def state_code(job: Job) -> str:
@@ -141,7 +147,7 @@ def _started(line: Line) -> str:
     return (attempt.started_at or "N/A")[:19] if attempt is not None else "N/A"
 
 
-FIELDS: Mapping[str, Field] = {
+FIELDS: Mapping[str, Field[Line]] = {
     "i": Field("JOBID", lambda line: line.job.id),
     "j": Field("NAME", lambda line: line.job.name),
     "u": Field("USER", lambda line: line.job.user or ""),

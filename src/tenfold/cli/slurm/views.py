@@ -27,6 +27,7 @@ from tenfold.cli.output import clear_screen, print_line, print_note
 from tenfold.cli.slurm.aligned import print_columns
 from tenfold.cli.slurm.formats import (
     CODES,
+    FIELDS,
     LIMIT,
     LONG,
     Line,
@@ -133,7 +134,7 @@ def squeue_command(
         raise InputError(
             "two-questions", "`--start` prints its own columns", "leave out --format and --long"
         )
-    template = checked_format(letters) if letters is not None else LONG if long else None
+    template = _checked(letters) if letters is not None else LONG if long else None
     filters = ListFilters(team=team, user=user, mine=mine, limit=LINES_MOST, state=states)
     wanted = _Wanted(filters, PENDING if start else _states(states), name, jobs, partition, iterate)
     with Client() as client:
@@ -149,6 +150,10 @@ def squeue_command(
                 sleep(iterate)
         except KeyboardInterrupt:
             return
+
+
+def _checked(letters: str) -> str:
+    return checked_format(letters, FIELDS, "tenfold job list -o")
 
 
 class _Wanted(Struct, frozen=True):
@@ -191,11 +196,11 @@ def _print_jobs(
         times = [[*_row(job, pools)[:5], expected_start(job, found.at)] for job in shown]
         print_columns([*TITLES[:5], "START_TIME"], times, right=(0,), has_header=has_header)
     elif template is not None:
-        lines = [heading(template)] if has_header else []
+        lines = [heading(template, FIELDS)] if has_header else []
         has_limit = LIMIT in letters_of(template)
         for job in shown:
             limit_s = _limit_of(client, job) if has_limit else None
-            lines.append(formatted(template, Line(job, _pool(job, pools), limit_s)))
+            lines.append(formatted(template, Line(job, _pool(job, pools), limit_s), FIELDS))
         for line in lines:
             print_line(line)
     else:

@@ -241,7 +241,9 @@ class _Translation:
         found = matching_types(word, self._site.types)
         if not found:
             has = ", ".join(self._site.types) or "none"
-            self._fault(option, f"the fleet has no GPU type `{word}`", f"its types: {has}")
+            hint = f"its types: {has}; without a type, the job may use any"
+            message = f"the fleet has no GPU type `{word}`"
+            self._fault(option, message, hint, is_unsupported=True)
         return found
 
     def _accelerators(self, types: Sequence[str], option: SlurmOption) -> None:
@@ -371,7 +373,8 @@ class _Translation:
         chosen = selecting(site, wanted)
         if chosen is None:
             message = f"no GPU type and no tag tells the nodes of `{one.value}` from others"
-            hint = f"add a label to its pool in the fleet file, or {where} to use any node"
+            tag = f'add a tag to its pool in the fleet file: `certifications = ["{names[0]}"]`'
+            hint = f"{tag}, or {where} to use any node"
             self._fault(one, message, hint, is_unsupported=True)
             return
         if chosen.needs:

@@ -4,10 +4,12 @@ import json
 from collections.abc import Generator
 
 import pytest
+from msgspec.structs import replace
 
 from patience import until
 from tenfold.cli.main import main
-from tenfold.cli.slurm import views
+from tenfold.cli.slurm import sinfo, views
+from tenfold.model.api.nodes import Node
 from unit.up_process import Up, commands_find, running
 
 Printed = pytest.CaptureFixture[str]
@@ -132,6 +134,42 @@ def test_partitions_are_pools_and_tags_and_others_are_named(capsys: Printed):
     for command in ("squeue", "sinfo"):
         assert main([command, "-p", "gpu"]) == 2
         assert "no partition `gpu`" in capsys.readouterr().err
+
+
+def test_sinfo_takes_the_options_that_slurm_users_type(capsys: Printed):
+    names = [line.split()[-1] for line in said(capsys, "sinfo", "-h", "-N")[0].splitlines()]
+    printed = said(capsys, "sinfo", "-h", "-o", "%n|%G|%.9P|%t")[0].splitlines()
+    assert [line.split("|")[0] for line in printed] == names
+    assert all("gpu:virtual-gpu:8|  virtual|" in line for line in printed)
+    # Nodes are apart only where a letter differs.
+    together = said(capsys, "sinfo", "-o", "%P %D %f")[0].splitlines()
+    assert together == ["PARTITION NODES AVAIL_FEATURES", f"virtual {len(names)} virtual"]
+    brief = said(capsys, "sinfo", "-s")[0].splitlines()
+    assert (len(brief), brief[0].split()[3]) == (2, "NODES(A/I/O/T)")
+    assert brief[1].split()[3].endswith(f"/{len(names)}")
+    assert "AVAIL_FEATURES" in said(capsys, "sinfo", "-N", "-l")[0]
+    assert main(["sinfo", "-o", "%q"]) == 2
+    assert "known fields: %P PARTITION" in capsys.readouterr().err
+    assert main(["sinfo", "-s", "-l"]) == 2
+    assert "use one of them" in capsys.readouterr().err
+
+
+def test_sinfo_says_of_unknown_cpus_and_memory_that_they_are_not_known():
+    node = Node(
+        id="n1",
+        site="x",
+        pool="x",
+        accelerator="H100",
+        gpus=8,
+        state="up",
+        cause="",
+        changed_at=None,
+    )
+    for one in (node, replace(node, cpus=0.0, memory_gib=0.0)):
+        line = sinfo.NodeLine((one,))
+        assert [sinfo.FIELDS[letter].text(line) for letter in "cmz"] == ["-", "-", "-"]
+    known = sinfo.NodeLine((replace(node, cpus=96.0, memory_gib=512.0),))
+    assert [sinfo.FIELDS[letter].text(known) for letter in "cmz"] == ["96", "524288", "96:512G"]
 
 
 def test_squeue_prints_again_until_it_is_interrupted(

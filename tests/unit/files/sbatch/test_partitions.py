@@ -76,7 +76,8 @@ def test_a_whole_node_is_one_of_its_partition():
             "-p a",
             Site(SIZES, TWINS),
             "no GPU type and no tag tells the nodes of `a` from others",
-            "add a label to its pool in the fleet file, or leave it out to use any node",
+            'add a tag to its pool in the fleet file: `certifications = ["a"]`,'
+            " or leave it out to use any node",
         ),
         (
             "-p hopper --gres=gpu:a100:4",
@@ -122,6 +123,4 @@ def test_keys_for_a_partition_select_its_nodes_and_no_others(
         types = {one.accelerator for one in wanted}
         seen = {tag for one in wanted for tag in one.tags}
         others = [one for one in kinds if one not in wanted]
-        assert any(
-            shared <= set(one.tags) <= seen and one.accelerator in types for one in others
-        )
+        assert any(shared <= set(one.tags) <= seen and one.accelerator in types for one in others)
