@@ -77,7 +77,9 @@ VIEW_OPTIONS = {
     "--all": "leave it out: nothing is hidden",
 }
 """The same, of squeue and sinfo."""
-UP_OPTIONS = dict.fromkeys(("--port", "--host", "--bind", "-p"), "use --listen ADDRESS:PORT")
+UP_OPTIONS: dict[str, str] = {
+    name: "use --listen ADDRESS:PORT" for name in ("--port", "--host", "--bind", "-p")
+}
 """Options that other servers have, and what `tenfold up` has."""
 COMMAND = re.compile(r"[a-z][a-z-]*")
 

@@ -52,7 +52,7 @@ def _member_of(client: Client, text: str) -> str | None:
     found = _MEMBER.fullmatch(text)
     if found is None:
         return None
-    base = _known(client, found[1]) or _by_number_or_name(client, found[1], active=False)
+    base = _known(client, found[1]) or _by_number_or_name(client, found[1], active=False, array=True)
     job_id = base and _known(client, f"{base}[{int(found[2] or found[3])}]")
     if job_id:
         print_note(f"`{text}` is `{job_id}`")
@@ -69,13 +69,19 @@ def _known(client: Client, job_id: str) -> str | None:
         return None
 
 
-def _by_number_or_name(client: Client, text: str, *, active: bool) -> str | None:
+def _by_number_or_name(
+    client: Client, text: str, *, active: bool, array: bool = False
+) -> str | None:
+    """Return the job that is meant; with `array`, a name means the newest array of that name."""
     if text.isascii() and text.isdecimal():
         job_id = _known(client, text)
         if job_id:
             print_note(f"`{text}` is `{job_id}`")
             return job_id
     named = [job for job in _newest(client) if job.name == text]
+    if array:
+        # The rerun of a member has the name of its array.
+        named = [job for job in named if array_of(job) != job.id] or named
     if active:
         # Of jobs that have ended, the newest: the answer says how it ended.
         named = [job for job in named if not job.is_over] or named[:1]
@@ -87,7 +93,8 @@ def _by_number_or_name(client: Client, text: str, *, active: bool) -> str | None
             f"name one of them, or use `--name {text}` for all",
         )
     if ids:
-        print_note(f"`{text}` is `{ids[0]}`{', the newest job of that name' * (len(ids) > 1)}")
+        newest = f", the newest {'array' if array else 'job'} of that name" * (len(ids) > 1)
+        print_note(f"`{text}` is `{ids[0]}`{newest}")
     return ids[0] if ids else None
 
 

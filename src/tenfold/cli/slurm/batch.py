@@ -127,7 +127,11 @@ def _site() -> Site | None:
         return None
     sizes = [
         NodeSize(
-            one.accelerator if one.gpus else "", one.gpus, one.cpus or 0.0, one.memory_gib or 0.0
+            one.accelerator if one.gpus else "",
+            one.gpus,
+            one.cpus or 0.0,
+            one.memory_gib or 0.0,
+            one.pool,
         )
         for one in nodes
         if one.state != "down"

@@ -16,6 +16,7 @@ class NodeSize(Struct, frozen=True):
     gpus: int
     cpus: float
     memory_gib: float = 0.0
+    pool: str = ""
 
 
 class NodeKind(Struct, frozen=True):

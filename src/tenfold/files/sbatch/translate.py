@@ -17,7 +17,7 @@ from tenfold.files.sbatch.environment import OF_IMAGE, OF_ROOT, passed_on
 from tenfold.files.sbatch.notes import home_notes, step_notes
 from tenfold.files.sbatch.output_files import missing_folders, with_output_files
 from tenfold.files.sbatch.script import BatchScript, SlurmOption, with_same_random
-from tenfold.files.sbatch.site import Site, matching_types, selecting
+from tenfold.files.sbatch.site import NodeSize, Site, matching_types, selecting
 from tenfold.files.sbatch.tables import HANDLED, IGNORED, OTHER_NAMES, REFUSED
 from tenfold.files.sbatch.values import folder_name, gpu_count, read_dependency
 from tenfold.files.sbatch.wording import PerNode, Wording
@@ -90,6 +90,8 @@ class _Translation:
         self._per_node: dict[str, PerNode] = {}
         self._types_by: tuple[Sequence[str], SlurmOption] | None = None
         """The types of GPUs that options name, and the last of these options."""
+        self._pools: tuple[str, ...] = ()
+        """The pools of the partition; none for all."""
 
     def run(self, arguments: Sequence[str]) -> BatchJob:
         made, keys = self._made, self._made.keys
@@ -257,6 +259,16 @@ class _Translation:
         message = f"`{by.text}` has no GPUs of the type that `{option.text}` names"
         self._fault(option, message, f"its types: {', '.join(before)}; remove one of the options")
 
+    def _sizes(self) -> list[NodeSize]:
+        """Return the sizes of the nodes that the job may use."""
+        types = self._made.keys.get("accelerator")
+        return [
+            size
+            for size in (() if self._site is None else self._site.sizes)
+            if (not isinstance(types, list) or size.accelerator in types)
+            and (not self._pools or size.pool in self._pools)
+        ]
+
     def _exclusive(self) -> None:
         one = self._given.get("exclusive")
         if one is None:
@@ -266,12 +278,7 @@ class _Translation:
             self._fault(one, message, "use --exclusive", is_unsupported=True)
             return
         keys = self._made.keys
-        types = keys.get("accelerator")
-        sizes = [
-            size
-            for size in (() if self._site is None else self._site.sizes)
-            if not isinstance(types, list) or size.accelerator in types
-        ]
+        sizes = self._sizes()
         if len({(size.gpus, size.cpus) for size in sizes}) != 1:
             has = " nor known" if not sizes else " of one size"
             hint = "request all its GPUs: --gpus-per-node=8"
@@ -315,12 +322,7 @@ class _Translation:
 
     def _whole_memory(self, one: SlurmOption) -> None:
         """Set all memory of a node, if all nodes that the job may use have the same."""
-        types = self._made.keys.get("accelerator")
-        sizes = {
-            size.memory_gib
-            for size in (() if self._site is None else self._site.sizes)
-            if not isinstance(types, list) or size.accelerator in types
-        }
+        sizes = {size.memory_gib for size in self._sizes()}
         if len(sizes) != 1 or not (gib := max(sizes)):
             what = "is not known" if self._site is None else "differs between nodes"
             message = f"`{one.text}` requests all memory of a node, which {what}"
@@ -370,6 +372,7 @@ class _Translation:
             self._fault(one, message, hint, is_unsupported=True)
             return
         wanted = [kind for kind in site.kinds if any(kind.is_named(name) for name in names)]
+        self._pools = tuple(kind.pool for kind in wanted)
         chosen = selecting(site, wanted)
         if chosen is None:
             message = f"no GPU type and no tag tells the nodes of `{one.value}` from others"

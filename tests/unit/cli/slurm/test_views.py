@@ -78,6 +78,10 @@ def test_every_command_takes_a_member_by_the_id_or_the_number_of_its_array(capsy
     assert f"`{base}[3]`" in capsys.readouterr().err
     assert f"`{base}[3]` is cancelled" in said(capsys, "scancel", f"{number}_3")[0]
     said(capsys, "job", "rerun", f"{number}_3")
+    # The rerun has the name of the array, but not its members.
+    assert said(capsys, "job", "why", "sweep_3")[1].splitlines()[-1] == (
+        f"note: `sweep_3` is `{base}[3]`"
+    )
     assert main(["squeue", "-j", "9999_3"]) == 2
     assert "no job `9999_3`" in capsys.readouterr().err
 

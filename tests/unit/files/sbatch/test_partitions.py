@@ -14,7 +14,11 @@ HOPPER = NodeKind("virtual-hopper", "H100", ("EU", "virtual"))
 AMPERE = NodeKind("virtual-ampere", "A100", ("EU", "virtual"))
 SOUTH = NodeKind("virtual-south", "A100", ("US", "virtual"))
 TWINS = (NodeKind("a", "H100", ("EU",)), NodeKind("b", "H100", ("EU",)))
-SIZES = (NodeSize("H100", 8, 96.0, 512.0), NodeSize("A100", 8, 64.0, 256.0))
+SIZES = (
+    NodeSize("H100", 8, 96.0, 512.0, "virtual-hopper"),
+    NodeSize("A100", 8, 64.0, 256.0, "virtual-ampere"),
+    NodeSize("A100", 8, 32.0, 128.0, "virtual-south"),
+)
 SITE = Site(SIZES, (HOPPER, AMPERE, SOUTH))
 KEYS = ("accelerator", "avoids", "needs")
 
@@ -53,13 +57,13 @@ def test_a_partition_becomes_the_fewest_keys_that_select_its_nodes(
     assert any(one == f"{' '.join(line.split()[:2])}: {note}" for one in job.notes)
 
 
-def test_a_whole_node_is_one_of_its_partition():
-    job = job_with("-p hopper --exclusive --mem=0")
-    assert (job.faults, job.keys["cpus_per_node"], job.keys["memory_gib_per_node"]) == (
-        [],
-        96.0,
-        512.0,
-    )
+@pytest.mark.parametrize(
+    ("pool", "cpus", "gib"), [("hopper", 96.0, 512.0), ("ampere", 64.0, 256.0), ("US", 32.0, 128.0)]
+)
+def test_a_whole_node_is_one_of_its_partition(pool: str, cpus: float, gib: float):
+    job = job_with(f"-p {pool} --exclusive --mem=0")
+    assert job.faults == []
+    assert (job.keys["cpus_per_node"], job.keys["memory_gib_per_node"]) == (cpus, gib)
 
 
 @pytest.mark.parametrize(
