@@ -52,7 +52,9 @@ def _member_of(client: Client, text: str) -> str | None:
     found = _MEMBER.fullmatch(text)
     if found is None:
         return None
-    base = _known(client, found[1]) or _by_number_or_name(client, found[1], active=False, array=True)
+    base = _known(client, found[1]) or _by_number_or_name(
+        client, found[1], active=False, array=True
+    )
     job_id = base and _known(client, f"{base}[{int(found[2] or found[3])}]")
     if job_id:
         print_note(f"`{text}` is `{job_id}`")
