@@ -211,7 +211,9 @@ class _Translation:
         first, dash, last = one.value.partition("-")
         if first.isdecimal() and int(first) and (not dash or first == last):
             return int(first)
-        self._fault(one, f"`{one.text}` is not one number of nodes", "write --nodes=2")
+        sizes = [size for size in (first, last) if size.isdecimal() and int(size)]
+        hint = f"write --nodes={' or --nodes='.join(sizes or ['2'])}"
+        self._fault(one, f"`{one.text}` is not one number of nodes", hint)
         return None
 
     def _gpus(self, nodes: int | None) -> int | None:

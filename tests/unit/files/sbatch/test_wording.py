@@ -62,6 +62,8 @@ def test_an_error_names_the_line_of_its_option():
         ("--cpus-per-node=5", "did you mean --cpus-per-task?"),
         ("--tiem=5", "did you mean --time?"),
         ("--mem=x", "write --mem=4G"),
+        ("-N 4-8", "write --nodes=4 or --nodes=8"),
+        ("-N all", "write --nodes=2"),
         ("-p debug", "valid: virtual-gpu, ib; leave it out to use any node"),
     ],
 )
