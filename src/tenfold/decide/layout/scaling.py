@@ -38,9 +38,9 @@ class ScalingCurve(Struct, frozen=True, kw_only=True):
     searched: int
     knee: int | None
     slower_from: int | None
-    judged: tuple[int, ...]
-    """The sizes that the knee is chosen from: those that the requested batch divides over."""
     reasons: tuple[Reason, ...]
+    judged: tuple[int, ...] = ()
+    """The sizes that the knee is chosen from: those that the requested batch divides over."""
 
     @property
     def scales_throughout(self) -> bool:
