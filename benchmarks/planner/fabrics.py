@@ -47,6 +47,7 @@ FABRICS: dict[str, tuple[str, str, str, str]] = {
     "fat-tree, InfiniBand NDR without GPUDirect": ("fat-tree", NDR, "", COPIES),
     "fat-tree, InfiniBand NDR, 4:1": ("fat-tree", NDR, BLOCKED, ""),
     "rails, InfiniBand NDR, 4:1": ("rail-optimised", NDR, BLOCKED, ""),
+    "dragonfly, InfiniBand NDR, 4:1": ("dragonfly", NDR, BLOCKED, ""),
 }
 # Pairs of fabric and size of which the first is faster by more than a percent.
 FASTER = (
@@ -56,6 +57,9 @@ FASTER = (
     (("fat-tree, RoCE-400", 1_024), ("fat-tree, RoCE-400, static routing", 1_024)),
     (("fat-tree, InfiniBand NDR", 1_024), ("fat-tree, InfiniBand NDR without GPUDirect", 1_024)),
     (("fat-tree, RoCE-400", 1_024), ("fat-tree, Ethernet-400", 1_024)),
+    # Which of two networks is better depends on the size: a leaf of rails is not oversubscribed.
+    (("rails, InfiniBand NDR, 4:1", 256), ("fat-tree, InfiniBand HDR", 256)),
+    (("fat-tree, InfiniBand HDR", 1_024), ("rails, InfiniBand NDR, 4:1", 1_024)),
 )
 MARGIN = 1.01
 

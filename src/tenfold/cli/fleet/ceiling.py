@@ -106,10 +106,11 @@ def _also_fits(answer: CeilingAnswer) -> list[str]:
         lines.append(
             "largest model that one node can serve: "
             + _with_size(fits.model_served_by_node_largest, fits.model_served_by_node_params_b)
+            + f" in {fits.model_served_by_node_precision}"
         )
     if fits.replicas is not None:
         lines.append(
-            f"replicas of {answer.model}: {fits.replicas:,}, {fits.gpus_per_replica} "
+            f"replicas of {answer.model} in bf16: {fits.replicas:,}, {fits.gpus_per_replica} "
             f"{'GPU' if fits.gpus_per_replica == 1 else 'GPUs'} each"
         )
     if fits.data_bytes_per_s is not None:

@@ -17,6 +17,8 @@ from tenfold.study.plan.requirements import Requirements, requirements
 from tenfold.study.plan.train import TrainPlanResult
 
 PLANS_SHOWN = 6
+LEAST_CENT = 0.005
+"""Dollars that still round to a cent."""
 PRICES = {"fleet": "at the fleet's price", "on-demand": "on demand", "spot": "on spot"}
 """Prices in words that follow a cost."""
 
@@ -113,8 +115,13 @@ def _train_row(place: int, one: Outcome, planned: TrainPlanResult) -> list[str]:
         f"{one.tokens_per_s_per_gpu:,.0f}",
         f"{one.mfu:.0%}",
         f"{one.memory_gib:.0f}",
-        f"{one.usd_per_step:,.2f}" if one.usd_per_step else "-",
+        _cents(one.usd_per_step) if one.usd_per_step else "-",
     ]
+
+
+def _cents(usd: float) -> str:
+    """Return dollars and cents, or two digits of what is less than a cent."""
+    return f"{usd:,.2f}" if usd >= LEAST_CENT else f"{usd:.2g}"
 
 
 def _other_batch(used: int, requested: int) -> str:
@@ -138,9 +145,9 @@ def _show_run(planned: TrainPlanResult, best: Outcome) -> None:
             f"{short(best.run.tokens)} tokens take {best.run.days:,.1f} days{cost} and use "
             f"{best.run.kwh / 1000:,.0f} MWh ({best.run.co2e_kg / 1000:,.0f} t CO2e)"
         )
-    digits = 0 if best.run else 2
     costs = ", ".join(
-        f"${usd:,.{digits}f} {PRICES.get(kind, kind)}" for kind, usd in planned.usd_by_kind.items()
+        f"${f'{usd:,.0f}' if best.run else _cents(usd)} {PRICES.get(kind, kind)}"
+        for kind, usd in planned.usd_by_kind.items()
     )
     show(f"cost of {'the run' if best.run else 'a step'}: {costs or 'no price known'}")
     show(_requirements_text(requirements(best, planned.chosen.target)), "")

@@ -30,25 +30,31 @@ def best_batch(request: TrainRequest, target: PlanningTarget, gpus: int) -> tupl
     searched = sum(timed.searched for timed in tried)
     fitting = [timed for timed in tried if timed.found]
     if not fitting:
-        return (tried[0] if tried else exact), searched
+        # Where no batch divides either, the options are at fault: the answer names the request's.
+        return next((timed for timed in tried if timed.searched), exact), searched
     enough = (1 - CLOSE) * max(tokens_per_s(timed) for timed in fitting)
     good = [timed for timed in fitting if tokens_per_s(timed) >= enough]
     wanted = request.global_batch
     return min(good, key=lambda timed: abs(timed.request.global_batch - wanted)), searched
 
 
-def better_batch(timed: Timed) -> Timed | None:
-    """Return the fastest layouts with a batch close to that of `timed`, if they are faster."""
-    request, target = timed.request, timed.target
+def better_batch(timed: Timed, wanted: int) -> tuple[Timed | None, int]:
+    """Return the fastest layouts with a batch close to the one wanted, if they are faster, and how
+    many were tried.
+    """
+    request, target = replace(timed.request, global_batch=wanted), timed.target
     near = [
         batch
         for batch in near_batches(request, target, timed.gpus, within=CLOSE)
-        if abs(batch / request.global_batch - 1) <= CLOSE
+        if abs(batch / wanted - 1) <= CLOSE
     ]
     others = [search(replace(request, global_batch=one), target, timed.gpus) for one in near]
+    searched = sum(other.searched for other in others)
     fitting = [other for other in others if other.found]
     best = max(fitting, key=tokens_per_s, default=None)
-    return best if best and tokens_per_s(best) > (1 + CLOSE) * tokens_per_s(timed) else None
+    if best is None or tokens_per_s(best) <= (1 + CLOSE) * tokens_per_s(timed):
+        return None, searched
+    return best, searched
 
 
 def near_batches(

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from tenfold.decide.layout.batches import best_batch
+from tenfold.decide.layout.batches import CLOSE, best_batch, better_batch, tokens_per_s
 from tenfold.decide.layout.request import PlanningTarget, TrainRequest
 from tenfold.decide.layout.search import Timed, breakdown_at, plan_at
 from tenfold.model.plan import TrainPlan
@@ -39,17 +39,13 @@ class ScalingCurve(Struct, frozen=True, kw_only=True):
     knee: int | None
     slower_from: int | None
     reasons: tuple[Reason, ...]
+    judged: tuple[int, ...] = ()
+    """The sizes that the knee is chosen from: those that the requested batch divides over."""
 
     @property
     def scales_throughout(self) -> bool:
         """Whether throughput still scales at the largest size tried."""
         return bool(self.points) and self.knee == max(self.judged)
-
-    @property
-    def judged(self) -> tuple[int, ...]:
-        """The sizes that the knee is chosen from: those that train the batch as requested."""
-        exact = [one.gpus for one in self.points if one.plan.global_batch == self.global_batch]
-        return tuple(exact or (one.gpus for one in self.points))
 
 
 def sizes(target: PlanningTarget, most: int | None = None) -> list[int]:
@@ -76,9 +72,12 @@ def curve(
             found.append(timed)
         elif timed.searched == 0:
             uneven.append(gpus)
+    # A size that the batch does not divide over trains another run: it is shown, but not judged.
+    whole = {timed.gpus for timed in found if timed.request.global_batch == request.global_batch}
+    found, tried = _dips_filled(request, found)
+    searched += tried
     points = _points(found)
-    # A size with another batch trains a slightly different run: it is shown, but not judged.
-    exact = [point for point in points if point.plan.global_batch == request.global_batch] or points
+    exact = [point for point in points if point.gpus in whole] or points
     knee, slower_from = _knee(exact), _slower_from(exact)
     made = ScalingCurve(
         points=tuple(points),
@@ -86,9 +85,33 @@ def curve(
         searched=searched,
         knee=knee,
         slower_from=slower_from,
+        judged=tuple(point.gpus for point in exact),
         reasons=(*_reasons(exact, knee, slower_from), *_uneven(uneven, request)),
     )
     return made, found
+
+
+def _dips_filled(request: TrainRequest, found: list[Timed]) -> tuple[list[Timed], int]:
+    """Return the sizes with a close batch wherever the requested one divides poorly.
+
+    That is where a larger size does more per GPU: the batch is at fault there, not the size. The
+    size that was asked for keeps its batch.
+    """
+    filled: list[Timed] = []
+    searched = 0
+    best = 0.0
+    for timed in reversed(found):
+        better = None
+        if timed.gpus != request.job.gpus and _per_gpu(timed) < (1 - CLOSE) * best:
+            better, tried = better_batch(timed, request.global_batch)
+            searched += tried
+        filled.append(better or timed)
+        best = max(best, _per_gpu(filled[-1]))
+    return filled[::-1], searched
+
+
+def _per_gpu(timed: Timed) -> float:
+    return tokens_per_s(timed) / timed.gpus
 
 
 def _uneven(sizes: list[int], request: TrainRequest) -> list[Reason]:
@@ -98,9 +121,7 @@ def _uneven(sizes: list[int], request: TrainRequest) -> list[Reason]:
 
 
 def _points(found: list[Timed]) -> list[ScalePoint]:
-    rates = [
-        timed.request.global_batch * timed.request.seq / float(timed.step_s[0]) for timed in found
-    ]
+    rates = [tokens_per_s(timed) for timed in found]
     best = max((rate / timed.gpus for rate, timed in zip(rates, found, strict=True)), default=1.0)
     return [
         ScalePoint(

@@ -106,8 +106,10 @@ def _whole(request: TrainRequest, grid: _Grid, dp: Floats) -> NDArray[np.bool_]:
     # Ranks of a sequence take equal parts of it; causal ones two parts each, for balance.
     good &= request.seq % (tp * np.where(cp > 1, 2 * cp, 1.0)) == 0
     good &= (dp * cp * tp) % grid.ep == 0
-    # No framework shards gradients or weights over ranks that also hold a pipeline stage.
-    good &= ~((grid.shard >= SHARD_CODES["zero2"]) & (pp > 1))
+    # Few frameworks shard gradients or weights over ranks that also hold a pipeline stage, so
+    # such layouts are only timed where they are requested.
+    if request.job.shard is None:
+        good &= ~((grid.shard >= SHARD_CODES["zero2"]) & (pp > 1))
     return good & ~((grid.shard > 0) & (dp * cp == 1))
 
 

@@ -68,7 +68,7 @@ def _batch(request: TrainRequest, chosen: Timed) -> list[Reason]:
     if used != request.global_batch:
         fields = {"asked": request.global_batch, "used": used, "gpus": chosen.gpus}
         return [Reason("batch-rounded", fields)]
-    other = better_batch(chosen)
+    other, _ = better_batch(chosen, used)
     if other is None:
         return []
     batch = other.request.global_batch

@@ -31,6 +31,8 @@ THIN_BYTES_PER_S = 10e9 / 8
 FAST_BYTES_PER_S_PER_GPU = 200e9 / 8
 BATCH_TTFT_S, BATCH_TPOT_S = 3600.0, 10.0
 """Targets of requests that no user waits for; an assumption."""
+USERS_HEADROOM = 0.1
+"""Share of a replica's capacity left free where users wait, as `plan serve` does."""
 NETWORK_BOUND_SHARE = 0.3
 SPREAD_SHARE = 0.2
 """Share of GPUs outside the largest site above which a fleet counts as spread over sites."""
@@ -194,6 +196,8 @@ def served(question: AdviseQuestion, fleet: OpenFleet) -> ServeAnswer | Misfit |
         ttft_s=question.ttft_s if waits else BATCH_TTFT_S,
         tpot_s=question.tpot_s if waits else BATCH_TPOT_S,
         precisions=("bf16",),
+        # A queue that no user waits for levels the load, so nothing need be left free for peaks.
+        headroom=USERS_HEADROOM if waits else 0.0,
         # Advice is about the size of a replica and their number, not about losing one.
         spare_replicas=0,
     )

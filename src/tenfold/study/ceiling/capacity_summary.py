@@ -10,7 +10,7 @@ from tenfold.decide.layout.serve import ServeAnswer, ServeRequest, plan_serve
 from tenfold.decide.layout.space import candidates
 from tenfold.model.estimate import NoEstimate, ServeEstimate, ServeRow
 from tenfold.model.facts.shape import ModelPreset
-from tenfold.model.plan import ServiceDemand, TrainingJob
+from tenfold.model.plan import Precision, ServiceDemand, TrainingJob
 from tenfold.physics.training.memory import fits, memory_of
 from tenfold.physics.training.shapes import training_shape
 from tenfold.study.ceiling.design import Design
@@ -34,6 +34,8 @@ class CapacitySummary(Struct, frozen=True, kw_only=True):
     model_trained_params_b: float | None
     model_served_by_node_largest: str | None
     model_served_by_node_params_b: float | None
+    model_served_by_node_precision: Precision | None
+    """Of its weights: the widest in which one node serves it."""
     gpus_per_replica: int | None
     replicas: int | None
     """Replicas of the model in 16 bit, on all GPUs of this kind."""
@@ -46,7 +48,7 @@ class CapacitySummary(Struct, frozen=True, kw_only=True):
 def capacity_summary(design: Design) -> CapacitySummary:
     """Return the largest models, the replicas and the data rate of a design."""
     trained = _largest_trained(design)
-    served = _largest_served(design)
+    served, precision = _largest_served(design)
     each = gpus_per_replica(design)
     tier, need = feeding_tier(design), feed_rate(design)
     gpus = design.gpus_today
@@ -55,6 +57,7 @@ def capacity_summary(design: Design) -> CapacitySummary:
         model_trained_params_b=trained.params_b if trained else None,
         model_served_by_node_largest=served.name if served else None,
         model_served_by_node_params_b=served.params_b if served else None,
+        model_served_by_node_precision=precision,
         gpus_per_replica=each,
         replicas=None if each is None else gpus // each,
         tier=str(tier.id) if tier else None,
@@ -90,8 +93,8 @@ def _fits(request: TrainRequest, target: PlanningTarget, gpus: int) -> bool:
     return bool(np.any(fits(memory, target.part)))
 
 
-def _largest_served(design: Design) -> ModelPreset | None:
-    """Return the largest model for which `plan serve` finds a replica inside a node."""
+def _largest_served(design: Design) -> tuple[ModelPreset | None, Precision | None]:
+    """Return the largest model for which `plan serve` finds a replica inside a node, and how."""
     pools = [str(pool.id) for pool in design.pools]
     targets = [one for one in serve_targets(design.fleet) if one.pool in pools]
     for preset in _by_size(design):
@@ -105,11 +108,12 @@ def _largest_served(design: Design) -> ModelPreset | None:
             spare_replicas=0,
         )
         answer = plan_serve(ServeRequest(service=service, shape=preset.shape), targets)
-        if isinstance(answer, ServeAnswer) and any(
-            plan.gpus_per_replica <= design.target.gpus_per_node for plan in answer.plans
-        ):
-            return preset
-    return None
+        plans = answer.plans if isinstance(answer, ServeAnswer) else ()
+        inside = [plan for plan in plans if plan.gpus_per_replica <= design.target.gpus_per_node]
+        kinds = {plan.precision for plan in inside}
+        if inside:
+            return preset, next(kind for kind in service.precisions if kind in kinds)
+    return None, None
 
 
 def gpus_per_replica(design: Design) -> int | None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -189,6 +190,16 @@ def test_plan_serve_answers_and_refuses(run):
     assert best["replicas"] >= 1
     assert best["usd_per_million_tokens"] > 0
     assert run(*words, 0.0001)[0] == 1
+
+
+def test_a_step_that_costs_less_than_a_cent_is_not_free(run):
+    words = ("plan", "train", "--model", "Llama 3.1 8B", "--fleet", "fleet.toml", "--gpus", 8)
+    status, out, _ = run(*words, "--global-batch", 8)
+    assert status == 0
+    costs = re.findall(r"\$(0\.\d+)", out)
+    assert costs
+    assert min(float(cost) for cost in costs) > 0
+    assert " 0.00\n" not in out
 
 
 def test_an_unknown_model_says_what_is_near(run):

@@ -270,6 +270,41 @@ def test_sizes_between_the_doublings_are_shown_but_not_recommended_with_another_
     assert answer_of(planned).plans[0].plan.global_batch == 512
 
 
+def test_a_size_that_the_batch_divides_poorly_over_is_shown_with_a_close_batch(plan):
+    answer = answer_of(plan("Llama 3.1 70B", 128, gpus=1000, global_batch=777))
+    points = {point.gpus: point for point in answer.curve.points}
+    # 777 sequences divide over 64 GPUs, but only as one rank of a deep pipeline.
+    assert points[64].plan.global_batch != 777
+    assert abs(points[64].plan.global_batch / 777 - 1) <= 0.05
+    rates = [points[size].tokens_per_s for size in sorted(points)]
+    assert rates == sorted(rates)
+    assert min(points[size].efficiency for size in (64, 128, 256, 512)) > 0.85
+
+
+def test_the_knee_is_chosen_from_sizes_that_the_batch_divides_over(plan):
+    answer = answer_of(plan("Llama 3.1 70B", 64, global_batch=777))
+    # Half of the sizes are shown with another batch, and still count: 777 divides over them.
+    assert answer.curve.knee is not None
+    assert answer.curve.knee > 48
+    assert answer.plans[0].plan.gpus == answer.curve.knee
+
+
+def test_sharded_gradients_in_a_pipeline_are_timed_where_they_are_requested(plan):
+    ask = {"gpus": 16384, "seq": 8192, "global_batch": 2048, "tp": 8, "pp": 16}
+    best = answer_of(plan("Llama 3.1 405B", 2048, shard="zero2", **ask)).plans[0]
+    assert best.plan.shard == "zero2"
+    # As Meta ran it: no recompute, in 80 GB.
+    assert best.plan.recompute == "none"
+    usual = answer_of(plan("Llama 3.1 405B", 2048, **ask)).plans
+    assert {one.plan.shard for one in usual} <= {"none", "zero1"}
+
+
+def test_options_that_no_batch_divides_are_blamed_with_the_requested_batch(plan):
+    planned = plan("Llama 3.1 70B", 16, gpus=128, global_batch=500, tp=3)
+    assert isinstance(planned.answer, Misfit)
+    assert "500 sequences" in render(planned.answer.reasons[0])
+
+
 def test_layers_may_divide_unevenly_over_stages(plan):
     planned = plan(
         "DeepSeek-V3",

@@ -8,8 +8,10 @@ import pytest
 
 from tenfold.cli import advise as command
 from tenfold.compose.fleet import OpenFleet, open_fleet
+from tenfold.decide.layout.serve import ServeAnswer
 from tenfold.model.errors import InputError
 from tenfold.study.advise.advise import Advice, AdviseQuestion, advise, answers_to
+from tenfold.study.advise.answers import served
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 FLEET = '[[pool]]\nname = "h100"\nshape = "DGX-H100"\nnodes = 4\n'
@@ -201,3 +203,13 @@ def test_a_link_between_sites_is_judged_by_what_the_model_sends_in_a_step(tmp_pa
     assert bandwidth("Llama 3.1 70B") != "thin"
     # Ten times as many parameters as it computes with.
     assert bandwidth("Qwen3 30B-A3B") == "thin"
+
+
+def test_replicas_that_no_user_waits_for_run_full_even_if_latency_is_no_limit(rack):
+    def needed(*, real_time: bool) -> float:
+        asked = AdviseQuestion(kind="inference", model="Llama 3.1 8B", qps=400, real_time=real_time)
+        answer = served(asked, rack)
+        assert isinstance(answer, ServeAnswer)
+        return answer.plans[0].replicas
+
+    assert needed(real_time=False) < needed(real_time=True)

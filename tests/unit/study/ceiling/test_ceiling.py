@@ -295,3 +295,16 @@ def test_plan_serve_finds_a_node_for_the_largest_model_that_one_serves():
     planned = plan_serving(question).answer
     assert isinstance(planned, ServeAnswer)
     assert min(plan.gpus_per_replica for plan in planned.plans) <= 8
+
+
+def test_a_model_that_one_node_serves_only_in_8_bits_says_so(tmp_path: Path):
+    path = tmp_path / "fleet.toml"
+    path.write_text(
+        '[[pool]]\nname = "p"\naccelerator = "H100"\nnodes = 4\ngpus_per_node = 8\n'
+        '[expects]\nmodel = "Llama 3.1 405B"\n'
+    )
+    carried = ceiling(open_fleet(path)).capacity_summary
+    assert carried.model_served_by_node_params_b > 405
+    assert carried.model_served_by_node_precision == "fp8"
+    # The same node cannot hold 405B in 16 bits, which is what replicas are counted in.
+    assert carried.gpus_per_replica == 16
