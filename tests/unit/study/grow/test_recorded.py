@@ -1,5 +1,6 @@
 """Waits that a history recorded come before simulated ones."""
 
+import pytest
 from msgspec.structs import replace
 
 import growth_builders as made
@@ -77,6 +78,15 @@ def test_a_wait_that_the_simulation_does_not_show_is_not_fixed_by_nodes():
     [row] = answer.rows
     assert row.relief is None
     assert row.sentence.startswith("no known fix: the simulation does not show this wait")
+
+
+def test_waits_of_weeks_on_an_overloaded_fleet_break_where_the_gpus_are_enough():
+    """They last as long as the history, so their length says nothing of how much is too much."""
+    answer = analyse(waiting(even(1.6), 600), QUESTION, layers=LAYERS)
+    assert answer.first is not None
+    assert answer.first.k == pytest.approx(1 / 1.6, rel=0.1)
+    [row] = answer.rows
+    assert row.relief is not None
 
 
 def test_a_recorded_wait_that_the_simulation_shows_has_a_fix():

@@ -39,9 +39,16 @@ class _Scale(NamedTuple):
 
     ratio: float = 1.0
     floor: float = 0.0
-    """The recorded wait over the limit, where the simulation has no such wait at all."""
+    """Over the limit at `load`, where the length of simulated waits says nothing."""
     load: float = 1.0
     measured: bool = False
+    simulated: bool = True
+    """Whether the simulation shows the recorded wait at all."""
+
+
+OVERLOADED = _Scale(floor=1.0, measured=True)
+"""Where more is submitted than the GPUs can run, waits grow for as long as that lasts: how long
+they are says nothing of how much is too much. They end once the load is below 1."""
 
 
 class Queue(SimulatedLayer):
@@ -105,7 +112,7 @@ def _reading(
             return recorded.said(wait(recorded.figures), f"for {resource}")
         return symptom(figures)
 
-    if scale.floor:
+    if not scale.simulated:
         return Reading(utilisation, seen, _nothing, resource, measured=True, no_fix=NOT_SIMULATED)
     return Reading(utilisation, seen, relieve, resource, measured=scale.measured)
 
@@ -139,9 +146,13 @@ def _scale(state: State, runs: Runs, wait: Wait, recorded: RecordedWaits | None)
     real, simulated = wait(recorded.figures) / limit_s, wait(today) / limit_s
     if max(real, simulated) <= 1:
         return _Scale()
+    if real > 1 and today.load >= 1:
+        return OVERLOADED
     if simulated and real / simulated <= RATIO_MOST:
         return _Scale(max(real, IDLE) / simulated, measured=real > 1)
-    return _Scale(floor=real, load=max(today.load, 1e-9), measured=True)
+    if simulated > 1:
+        return OVERLOADED
+    return _Scale(floor=real, load=max(today.load, 1e-9), measured=True, simulated=False)
 
 
 def _nothing(_: Constraint, __: float) -> list[Relief]:
