@@ -19,8 +19,10 @@ from tenfold.model.growth.growth import (
     Operations,
     Pace,
 )
+from tenfold.model.ids import PoolId
 from tenfold.model.units import UsdMicros
 from tenfold.physics.growth.breaking import breaking_factor
+from tenfold.physics.layout import lay_out
 from tenfold.study.grow.analyse import analyse
 from tenfold.study.grow.constraint_set import computed_constraints
 from tenfold.study.grow.inputs import GrowInputs
@@ -209,3 +211,22 @@ def test_a_lead_time_needs_a_pace_and_a_pace_lead_times():
     [constraint] = lead_times(replace(inputs, grow=replace(inputs.grow, lead_times=())))
     assert constraint.needs == "`[[lead_time]]` in the grow file"
     assert lead_times(made.given(made.fleet())) == []
+
+
+def test_spares_of_a_pool_without_a_price_are_counted_and_the_others_are_paid():
+    """Login nodes without a price do not hide what the spares of GPU nodes cost."""
+    opened = made.fleet()
+    [pool] = opened.spec.pools
+    price = Price(kind="reserved", usd_micros_per_hour=UsdMicros(1_250_000), basis="stated")
+    login = replace(
+        pool, id=PoolId("login"), nodes=8, node_names="login[1-8]", gpus_per_node=0, price=None
+    )
+    spec = replace(opened.spec, pools=(replace(pool, price=price), login))
+    mixed = OpenFleet(spec=spec, layout=lay_out(spec), catalogue=opened.catalogue)
+    inputs = replace(made.given(mixed, GrowSpec(operations=Operations(spares=0))), failures=FAILING)
+    [spares] = made.evaluated(state_of(inputs), "nodes", Spares())
+    relief = spares.reliefs(2.0)[-1]
+    more = int(relief.sentence.split()[1])
+    # 32 of 40 nodes cost 7,300 dollars a month each.
+    assert relief.usd_per_month == pytest.approx(more * 7_300 * 32 / 40)
+    assert relief.unpriced == 1
