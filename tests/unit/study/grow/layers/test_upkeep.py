@@ -10,6 +10,7 @@ import growth_builders as made
 from tenfold.compose.fleet import OpenFleet
 from tenfold.model.facts.failure_law import FailureLaw
 from tenfold.model.fault import FaultTrace, TraceFault
+from tenfold.model.fleet.facility import PriceKind
 from tenfold.model.fleet.spec import Price
 from tenfold.model.growth.growth import (
     GrowSpec,
@@ -230,3 +231,25 @@ def test_spares_of_a_pool_without_a_price_are_counted_and_the_others_are_paid():
     # 32 of 40 nodes cost 7,300 dollars a month each.
     assert relief.usd_per_month == pytest.approx(more * 7_300 * 32 / 40)
     assert relief.unpriced == 1
+
+
+def test_only_what_defaults_cost_widens_the_range_of_the_budget():
+    """The power of rented nodes is a default, but nobody pays for it apart from their price."""
+    opened = made.fleet(defaulted=("power_kw_per_node",))
+    [pool] = opened.spec.pools
+
+    def spread(kind: PriceKind, *defaulted: str) -> float:
+        price = Price(kind=kind, usd_micros_per_hour=UsdMicros(2_000_000), basis="stated")
+        priced = replace(pool, price=price, defaulted=("power_kw_per_node", *defaulted))
+        spec = replace(opened.spec, pools=(priced,))
+        inputs = made.given(
+            OpenFleet(spec=spec, layout=lay_out(spec), catalogue=opened.catalogue),
+            GrowSpec(limits=GrowthLimits(usd_per_month_most=1_000_000)),
+        )
+        [money] = made.evaluated(state_of(inputs), "nodes", Money())
+        return money.spread
+
+    assert spread("reserved") == pytest.approx(0.05)
+    assert spread("reserved", "price") == pytest.approx(0.3)
+    # 29,200 dollars of energy next to 373,760 for the nodes.
+    assert spread("owned") == pytest.approx(0.05 + 0.25 * 29_200 / 402_960)
