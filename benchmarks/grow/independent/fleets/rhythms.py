@@ -188,6 +188,36 @@ def nodes_were_drained(seed: int) -> Made:
     )
 
 
+def jobs_are_held(seed: int) -> Made:
+    """Every job was held for hours on a fleet that is never half full: nodes would not help."""
+    draw = random.Random(seed)
+    nodes, runs_s = draw.randint(5, 12), 3_600 * draw.randint(1, 3)
+    limit_s = 3_600 * draw.randint(2, 4)
+    gap_s = runs_s / nodes / draw.uniform(0.2, 0.4)
+    rows = [
+        {
+            "submit_s": round(n * gap_s),
+            "start_s": round(n * gap_s + limit_s * draw.uniform(1.5, 2.5)),
+            "duration_s": runs_s,
+            "gpus": GPUS,
+            "gpus_per_node": GPUS,
+        }
+        for n in range(int(14 * DAY_S / gap_s))
+    ]
+    files = {
+        "fleet.toml": _fleet(nodes),
+        "grow.toml": _grow(limit_s),
+        "jobs.csv": table(rows),
+    }
+
+    def no_purchase(answer: Answer) -> str:
+        fixes = [row["relief"]["sentence"] for row in answer.rows if row.get("relief")]
+        return f"offers {'; '.join(fixes)}" if fixes else ""
+
+    checks = [*over_today("queue"), Check(RULE, "nothing is bought against a hold", no_purchase)]
+    return Made("6 recorded waits", "queue", files, _words("jobs", 2), checks)
+
+
 def a_dump_of_sacct(seed: int) -> Made:
     """The accounting of a month as `sacct --parsable2` prints it, with steps and cancelled jobs."""
     draw = random.Random(seed)
@@ -299,5 +329,6 @@ KINDS: dict[str, tuple[Callable[[int], Made], int]] = {
     "long-tail": (few_jobs_are_long, 1),
     "late-starts": (starts_come_late, 1),
     "drained": (nodes_were_drained, 1),
+    "held": (jobs_are_held, 2),
     "sacct": (a_dump_of_sacct, 1),
 }

@@ -46,6 +46,8 @@ class Stage(Struct, frozen=True, kw_only=True):
     """One requested factor: what it takes, by when, and what blocks it."""
 
     factor: float
+    fixes: int
+    """Rows of the ladder before it that have a fix, a larger budget included."""
     bill: Bill
     order_first: str
     blocked_by: str
@@ -130,6 +132,7 @@ def _stage(answer: GrowAnswer, factor: float) -> Stage:
     blocked_by = (rows[-1].label or rows[-1].layer) if short and rows and not full else ""
     return Stage(
         factor=factor,
+        fixes=sum(row.relief is not None for row in rows),
         bill=bill_of(rows),
         order_first=min((order_day(row) for row in rows if _is_day(row.order_by)), default=""),
         blocked_by=blocked_by,

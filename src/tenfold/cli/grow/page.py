@@ -151,7 +151,7 @@ def _stage(one: Stage) -> list[str]:
         gets_there = f"not with these fixes: next is {one.next_label}"
     return [
         f"{one.factor:g}x",
-        str(one.bill.reliefs),
+        str(one.fixes),
         _sum(one.bill),
         one.order_first or "-",
         gets_there,

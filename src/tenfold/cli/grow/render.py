@@ -19,6 +19,7 @@ from tenfold.cli.screen import Text
 from tenfold.physics.growth.breaking import FACTOR_LEAST
 from tenfold.study.grow.analyse import AXIS_WORDS
 from tenfold.study.grow.answer import GrowAnswer, Row
+from tenfold.study.grow.layers.budget.lead_time import LeadTimeLayer
 from tenfold.study.grow.question import GrowQuestion
 
 TITLE = "What breaks first, in order"
@@ -220,12 +221,16 @@ def _others(answer: GrowAnswer) -> list[Row]:
 
 
 def _free(answer: GrowAnswer) -> list[str]:
-    """Return the layers that never break; with the resource if another one of them does."""
+    """Return the layers that never break; with the resource if another one of them does.
+
+    Lead time is judged for computed layers only: it is not OK if the order for another is late.
+    """
+    late = {LeadTimeLayer.name} if any(row.late for row in answer.rows) else set[str]()
     breaks = {row.layer for row in (*answer.rows, *answer.layers) if row.status == "breaks"}
     names = (
         row.label if row.layer in breaks else row.title
         for row in answer.layers
-        if row.status == "free"
+        if row.status == "free" and row.layer not in late
     )
     return list(dict.fromkeys(names))
 

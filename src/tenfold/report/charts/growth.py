@@ -31,6 +31,7 @@ from tenfold.report.charts.svg import (
     text,
     width_of,
 )
+from tenfold.report.figures import count
 
 LINES_MOST = 5
 FULL = 1.0
@@ -143,7 +144,8 @@ def headroom_chart(headrooms: Sequence[LayerHeadroom], most: float, axis: str) -
     if len(rows) < LEAST_DRAWN:
         return ""
     left_out = len(headrooms) - len(rows)
-    more = f"; {left_out} layers with more headroom are not shown" if left_out else ""
+    verb = "is" if left_out == 1 else "are"
+    more = f"; {count(left_out, 'layer')} with more headroom {verb} not shown" if left_out else ""
     card = Card(
         title="Headroom of each layer, before any fix",
         subtitle=f"dot: breaks here; bar: range of the estimate; requested: {most:g}x{more}",

@@ -411,7 +411,7 @@ def _also_over(rows: Sequence[Row], evaluated: Sequence[Evaluated]) -> str:
 
 def _with_recorded(said: str, first: Row | None, recorded: RecordedWaits | None) -> str:
     """Return the first line; waits that broke their limit when they were recorded come first."""
-    if recorded is None or recorded.wait_s <= recorded.limit_s:
+    if recorded is None or not recorded.over:
         return said
     if first is not None and first.layer == Queue.name and first.k is not None and first.k <= 1:
         said = f"OK only up to {first.k:.2f}x today's load"

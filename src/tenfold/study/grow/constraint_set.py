@@ -136,7 +136,7 @@ class ConstraintSet:
             and self.calibration.covers(layer.tolerances(inputs.grow.limits))
         ]
         recorded = recorded_waits(inputs) if inputs.jobs else None
-        over = recorded is not None and recorded.wait_s > recorded.limit_s
+        over = recorded is not None and recorded.over
         self._runs_count = bool(self._calibrated) or question.count_assumed or over
         # Layers that are not ranked are only shown, and one seed is enough for that.
         wanted = max(1, question.seeds) if self._runs_count else 1

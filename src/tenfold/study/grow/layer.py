@@ -61,6 +61,8 @@ class Constraint:
     """The simulated fleet without a limit on this resource; None if it is not simulated."""
     factor_spread: float = 0.0
     """How far the factor may be off because the history is a sample, at 80%."""
+    no_fix: str = ""
+    """Why it has no relief, if more can be said than that no fix is known."""
 
     @property
     def layer(self) -> str:

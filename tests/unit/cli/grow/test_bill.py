@@ -59,3 +59,14 @@ def test_a_larger_budget_is_granted_and_in_no_sum():
     granted = row(2.0, 900.0)
     shown = ReliefShown(code="budget", sentence="more", usd_per_month=900.0, weeks=None)
     assert bill_of([row(1.5, 100.0), replace(granted, relief=shown)]).usd_per_month == 100.0
+
+
+def test_a_larger_budget_counts_among_the_fixes_that_a_factor_takes():
+    """`--apply` counts it as well, so the numbers must agree."""
+    shown = ReliefShown(code="budget", sentence="more", usd_per_month=900.0, weeks=None)
+    answer = replace(
+        analyse(given(fleet()), GrowQuestion(axis="nodes", to=(3.0,))),
+        rows=(row(1.5, 10.0), replace(row(2.0, 900.0), relief=shown)),
+    )
+    [stage] = stages(answer)
+    assert (stage.fixes, stage.bill.usd_per_month) == (2, 10.0)

@@ -14,6 +14,7 @@ from tenfold.cli.grow.page import grow_page
 from tenfold.cli.main import main
 from tenfold.report.charts.axes import percent, plain, si, thousands
 from tenfold.report.charts.growth import (
+    ROWS_MOST,
     LayerCurve,
     LayerHeadroom,
     efficiency_chart,
@@ -93,6 +94,13 @@ def test_a_fleet_that_breaks_nowhere_has_a_page():
 )
 def test_charts_of_wait_and_efficiency_are_well_formed(chart: str):
     ElementTree.fromstring(chart)
+
+
+def test_the_headroom_chart_counts_the_layers_that_it_leaves_out():
+    layers = [LayerHeadroom(name=f"Layer {n}", k=1.5 + n) for n in range(ROWS_MOST + 1)]
+    assert "1 layer with more headroom is not shown" in headroom_chart(layers, 10.0, "nodes")
+    layers.append(LayerHeadroom(name="last", k=None))
+    assert "2 layers with more headroom are not shown" in headroom_chart(layers, 10.0, "nodes")
 
 
 def test_headroom_is_drawn_with_its_range_and_never_as_a_single_dot():

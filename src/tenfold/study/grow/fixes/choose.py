@@ -180,7 +180,7 @@ class Chooser:
             left = [one for one in known if one not in self._tried]
             return f"{SPENT}; next candidate, untested: {left[0]}" if left else SPENT
         if not known:
-            return NO_FIX
+            return next((one.no_fix for one in self.cause.constraints if one.no_fix), NO_FIX)
         tried = self._tried or known
         more = f", and {len(tried) - TRIED_MOST} more" if len(tried) > TRIED_MOST else ""
         return f"no fix is enough; tried: {'; '.join(tried[:TRIED_MOST])}{more}"

@@ -47,6 +47,8 @@ class Reading:
     """What it reads, if the layer has several resources."""
     measured: bool = False
     """Whether the history itself shows that the limit is passed today."""
+    no_fix: str = ""
+    """Why nothing relieves it, if more can be said than that no fix is known."""
 
 
 class SimulatedLayer(Layer, ABC):
@@ -151,6 +153,7 @@ class SimulatedLayer(Layer, ABC):
             symptom=symptom,
             relieve=relieve,
             factor_spread=apart,
+            no_fix=reading.no_fix,
         )
 
     def _factor_spread(

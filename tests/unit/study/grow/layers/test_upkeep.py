@@ -10,6 +10,7 @@ import growth_builders as made
 from tenfold.compose.fleet import OpenFleet
 from tenfold.model.facts.failure_law import FailureLaw
 from tenfold.model.fault import FaultTrace, TraceFault
+from tenfold.model.fleet.facility import PriceKind
 from tenfold.model.fleet.spec import Price
 from tenfold.model.growth.growth import (
     GrowSpec,
@@ -19,8 +20,10 @@ from tenfold.model.growth.growth import (
     Operations,
     Pace,
 )
+from tenfold.model.ids import PoolId
 from tenfold.model.units import UsdMicros
 from tenfold.physics.growth.breaking import breaking_factor
+from tenfold.physics.layout import lay_out
 from tenfold.study.grow.analyse import analyse
 from tenfold.study.grow.constraint_set import computed_constraints
 from tenfold.study.grow.inputs import GrowInputs
@@ -209,3 +212,44 @@ def test_a_lead_time_needs_a_pace_and_a_pace_lead_times():
     [constraint] = lead_times(replace(inputs, grow=replace(inputs.grow, lead_times=())))
     assert constraint.needs == "`[[lead_time]]` in the grow file"
     assert lead_times(made.given(made.fleet())) == []
+
+
+def test_spares_of_a_pool_without_a_price_are_counted_and_the_others_are_paid():
+    """Login nodes without a price do not hide what the spares of GPU nodes cost."""
+    opened = made.fleet()
+    [pool] = opened.spec.pools
+    price = Price(kind="reserved", usd_micros_per_hour=UsdMicros(1_250_000), basis="stated")
+    login = replace(
+        pool, id=PoolId("login"), nodes=8, node_names="login[1-8]", gpus_per_node=0, price=None
+    )
+    spec = replace(opened.spec, pools=(replace(pool, price=price), login))
+    mixed = OpenFleet(spec=spec, layout=lay_out(spec), catalogue=opened.catalogue)
+    inputs = replace(made.given(mixed, GrowSpec(operations=Operations(spares=0))), failures=FAILING)
+    [spares] = made.evaluated(state_of(inputs), "nodes", Spares())
+    relief = spares.reliefs(2.0)[-1]
+    more = int(relief.sentence.split()[1])
+    # 32 of 40 nodes cost 7,300 dollars a month each.
+    assert relief.usd_per_month == pytest.approx(more * 7_300 * 32 / 40)
+    assert relief.unpriced == 1
+
+
+def test_only_what_defaults_cost_widens_the_range_of_the_budget():
+    """The power of rented nodes is a default, but nobody pays for it apart from their price."""
+    opened = made.fleet(defaulted=("power_kw_per_node",))
+    [pool] = opened.spec.pools
+
+    def spread(kind: PriceKind, *defaulted: str) -> float:
+        price = Price(kind=kind, usd_micros_per_hour=UsdMicros(2_000_000), basis="stated")
+        priced = replace(pool, price=price, defaulted=("power_kw_per_node", *defaulted))
+        spec = replace(opened.spec, pools=(priced,))
+        inputs = made.given(
+            OpenFleet(spec=spec, layout=lay_out(spec), catalogue=opened.catalogue),
+            GrowSpec(limits=GrowthLimits(usd_per_month_most=1_000_000)),
+        )
+        [money] = made.evaluated(state_of(inputs), "nodes", Money())
+        return money.spread
+
+    assert spread("reserved") == pytest.approx(0.05)
+    assert spread("reserved", "price") == pytest.approx(0.3)
+    # 29,200 dollars of energy next to 373,760 for the nodes.
+    assert spread("owned") == pytest.approx(0.05 + 0.25 * 29_200 / 402_960)

@@ -9,7 +9,9 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from tenfold.model.growth.growth import Axis, grows_along
-from tenfold.physics.growth.breaking import DEFAULTED, STATED
+from tenfold.model.ids import PoolId
+from tenfold.physics.growth.breaking import DEFAULTED, STATED, Evidence
+from tenfold.study.estimate.money import fleet_bill
 from tenfold.study.grow.cost.monthly import month_of
 from tenfold.study.grow.layer import ComputedLayer, Constraint
 from tenfold.study.grow.relief import Relief, round_up_to, with_relief
@@ -64,14 +66,25 @@ class Money(ComputedLayer):
         def relieve(multiple: float) -> list[Relief]:
             return [_more_budget(budget, multiple)]
 
-        evidence = DEFAULTED if _defaulted(state) else STATED
+        defaulted = _defaulted_share(state, month.today.usd)
+        spread = STATED.spread + (DEFAULTED.spread - STATED.spread) * defaulted
+        evidence = Evidence(STATED.grade, spread)
         return self.constraint(RESOURCE, spent, budget, evidence, symptom, relieve)
 
 
-def _defaulted(state: State) -> bool:
-    """Return whether a price or a power draw comes from defaults, not from the fleet file."""
-    fields = ("price", "power_kw_per_node")
-    return any(name in pool.defaulted for pool in state.spec.pools for name in fields)
+def _defaulted_share(state: State, whole_usd: float) -> float:
+    """Return the share of the cost that comes from defaults, not from the fleet file.
+
+    A pool's power only costs money if its energy is paid, and then no more than that.
+    """
+    field = {"pool": "price", "energy": "power_kw_per_node"}
+    pools = {pool.id: pool for pool in state.spec.pools}
+    usd = sum(
+        line.usd
+        for line in fleet_bill(state.spec)
+        if line.kind in field and field[line.kind] in pools[PoolId(line.part)].defaulted
+    )
+    return min(1.0, usd / whole_usd) if whole_usd else 0.0
 
 
 def _more_budget(budget: float, multiple: float) -> Relief:

@@ -5,7 +5,6 @@ scale-up domains, and whole gangs if jobs of one size fill the pool. Added nodes
 and floor like the existing ones.
 """
 
-from collections.abc import Iterable
 from math import ceil, gcd, inf, lcm
 
 from msgspec.structs import replace
@@ -137,22 +136,14 @@ def with_nodes(spec: FleetSpec, pool: str, more: int) -> FleetSpec:
     return replace(grown, pools=pools)
 
 
-def node_usd_per_month(spec: FleetSpec) -> float | None:
-    """Return what a node costs a month, on average; None if a pool has no price."""
-    if not spec.nodes:
-        return None
-    prices = [(pool.nodes, _node_usd_per_month(spec, pool)) for pool in spec.pools]
-    known = _known(prices)
-    return None if known is None else sum(known) / spec.nodes
+def mixed_node_usd(spec: FleetSpec) -> tuple[float | None, int]:
+    """Return what a node costs a month on average, and how many pools it leaves out.
 
-
-def _known(prices: Iterable[tuple[int, float | None]]) -> list[float] | None:
-    found: list[float] = []
-    for nodes, price in prices:
-        if price is None:
-            return None
-        found.append(nodes * price)
-    return found
+    Pools without a price add nothing; None if no pool has one.
+    """
+    prices = [(pool.nodes, _node_usd_per_month(spec, pool)) for pool in spec.pools if pool.nodes]
+    known = [nodes * price for nodes, price in prices if price is not None]
+    return (sum(known) / spec.nodes if known else None), len(prices) - len(known)
 
 
 def _node_usd_per_month(spec: FleetSpec, pool: Pool) -> float | None:

@@ -2,16 +2,19 @@
 
 Where a fleet has several accelerator types, jobs that ask for one of them are also judged apart.
 Waits that the history recorded count for more than simulated ones: if they break the limit today,
-or do not where the simulation says so, simulated waits are scaled to meet them at 1x.
+or do not where the simulation says so, simulated waits are scaled to meet them at 1x. Where the
+simulation has hardly any of a recorded wait, GPUs are not what these jobs waited for: no number of
+nodes is offered as a fix.
 """
 
 from collections.abc import Callable
 from typing import NamedTuple
 
+from tenfold.sim.measure.window import WindowFigures
 from tenfold.study.grow.history import types_asked
 from tenfold.study.grow.layer import Constraint
 from tenfold.study.grow.layers.jobs.policy import shorter_waits
-from tenfold.study.grow.recorded import recorded_of
+from tenfold.study.grow.recorded import RecordedWaits, recorded_of
 from tenfold.study.grow.relief import Relief
 from tenfold.study.grow.runs.layer import Reading, SimulatedLayer
 from tenfold.study.grow.runs.run import RunFigures
@@ -22,8 +25,13 @@ RATIO_MOST = 10.0
 """Simulated waits that are further off have the wrong shape: recorded ones then follow the load."""
 IDLE = 0.1
 """Recorded waits below this share of the limit are as good as none."""
-Wait = Callable[[RunFigures], float]
-"""Returns a wait of a run, in seconds."""
+NOT_SIMULATED = (
+    "no known fix: the simulation does not show this wait, so more GPUs may not shorten it; check "
+    "for nodes that were down, limits and reservations"
+)
+Waits = RunFigures | WindowFigures
+Wait = Callable[[Waits], float]
+"""Returns a wait of a run, or of a history as recorded, in seconds."""
 
 
 class _Scale(NamedTuple):
@@ -31,9 +39,16 @@ class _Scale(NamedTuple):
 
     ratio: float = 1.0
     floor: float = 0.0
-    """The recorded wait over the limit, where the simulation has no such wait at all."""
+    """Over the limit at `load`, where the length of simulated waits says nothing."""
     load: float = 1.0
     measured: bool = False
+    simulated: bool = True
+    """Whether the simulation shows the recorded wait at all."""
+
+
+OVERLOADED = _Scale(floor=1.0, measured=True)
+"""Where more is submitted than the GPUs can run, waits grow for as long as that lasts: how long
+they are says nothing of how much is too much. They end once the load is below 1."""
 
 
 class Queue(SimulatedLayer):
@@ -80,59 +95,72 @@ def _reading(
     wait: Wait,
     symptom: Callable[[RunFigures], str],
     relieve: Callable[[Constraint, float], list[Relief]],
+    resource: str = "",
 ) -> Reading:
     most_s = state.grow.limits.wait_s_p90
-    scale = _scale(state, runs, wait)
+    recorded = state.once(recorded_of)
+    scale = _scale(state, runs, wait, recorded)
 
     def utilisation(figures: RunFigures) -> float:
-        recorded = scale.floor * figures.load / scale.load
-        return max(scale.ratio * wait(figures) / most_s, recorded)
-
-    recorded_waits = state.once(recorded_of)
+        most = scale.floor * figures.load / scale.load
+        return max(scale.ratio * wait(figures) / most_s, most)
 
     def seen(figures: RunFigures) -> str:
-        if scale.measured and recorded_waits is not None:
-            return recorded_waits.sentence
+        if scale.measured and recorded is not None:
+            if not resource:
+                return recorded.sentence_of_all
+            return recorded.said(wait(recorded.figures), f"for {resource}")
         return symptom(figures)
 
-    return Reading(utilisation, seen, relieve, measured=scale.measured)
+    if not scale.simulated:
+        return Reading(utilisation, seen, _nothing, resource, measured=True, no_fix=NOT_SIMULATED)
+    return Reading(utilisation, seen, relieve, resource, measured=scale.measured)
 
 
 def _typed(state: State, runs: Runs, types: tuple[str, ...]) -> Reading:
     """Read the waits of jobs that ask for some accelerator types."""
     label = "/".join(sorted(types))
-    most_s = state.grow.limits.wait_s_p90
 
-    def wait(figures: RunFigures) -> float:
+    def wait(figures: Waits) -> float:
         return figures.wait_s_p90_by_type.get(label, 0.0)
 
     def relieve(constraint: Constraint, target: float) -> list[Relief]:
         return shorter_waits(constraint, state, target, types)
 
-    return Reading(
-        lambda figures: wait(figures) / most_s,
+    return _reading(
+        state,
+        runs,
+        wait,
         lambda figures: f"P90 wait {wait(figures) / 3_600:,.1f} h for jobs on {label}",
         relieve,
         f"jobs on {label}",
     )
 
 
-def _scale(state: State, runs: Runs, wait: Wait) -> _Scale:
+def _scale(state: State, runs: Runs, wait: Wait, recorded: RecordedWaits | None) -> _Scale:
     """Return how waits are scaled so that today's are the recorded ones, if that matters."""
-    recorded = state.once(recorded_of)
     if recorded is None:
         return _Scale()
     limit_s = state.grow.limits.wait_s_p90
     [today] = runs.at(state_of(state.inputs), [(0, 0)])
-    real, simulated = recorded.wait_s / limit_s, wait(today) / limit_s
+    real, simulated = wait(recorded.figures) / limit_s, wait(today) / limit_s
     if max(real, simulated) <= 1:
         return _Scale()
+    if real > 1 and today.load >= 1:
+        return OVERLOADED
     if simulated and real / simulated <= RATIO_MOST:
         return _Scale(max(real, IDLE) / simulated, measured=real > 1)
-    return _Scale(floor=real, load=max(today.load, 1e-9), measured=True)
+    if simulated > 1:
+        return OVERLOADED
+    return _Scale(floor=real, load=max(today.load, 1e-9), measured=True, simulated=False)
 
 
-def _longer(figures: RunFigures) -> float:
+def _nothing(_: Constraint, __: float) -> list[Relief]:
+    """Return no relief: how much one helps cannot be simulated."""
+    return []
+
+
+def _longer(figures: Waits) -> float:
     return max(figures.wait_s_p90_gpu, figures.wait_s_p90_worst)
 
 

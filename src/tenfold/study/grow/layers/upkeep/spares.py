@@ -14,7 +14,7 @@ from tenfold.model.fault import FaultTrace
 from tenfold.model.growth.growth import Axis, grown_by
 from tenfold.report.figures import count
 from tenfold.study.grow.layer import ComputedLayer, Constraint
-from tenfold.study.grow.layers.compute.nodes import node_usd_per_month
+from tenfold.study.grow.layers.compute.nodes import mixed_node_usd
 from tenfold.study.grow.layers.upkeep.faults import NO_FAILURES, Faults, faults_of, operated
 from tenfold.study.grow.relief import NEARLY, Relief, lead_weeks
 from tenfold.study.grow.state import State
@@ -133,9 +133,10 @@ class SparesNeed:
 def _more_spares(state: State, spares: int, required: int, code: str) -> list[Relief]:
     if required <= spares:
         return []
-    each = node_usd_per_month(state.spec)
+    each, unpriced = mixed_node_usd(state.spec)
     total = f"{required:,} in total" if code == ENOUGH else f"{required:,} in total, needed today"
     text = f"add {count(required - spares, 'spare node')} ({total})"
     usd = None if each is None else each * (required - spares)
     apply = operated(code, lambda old: replace(old, spares=required))
-    return [Relief(code, text, usd, lead_weeks(state, "nodes"), apply)]
+    weeks = lead_weeks(state, "nodes")
+    return [Relief(code, text, usd, weeks, apply, unpriced=0 if usd is None else unpriced)]
