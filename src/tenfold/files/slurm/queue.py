@@ -81,10 +81,13 @@ def _job(row: Table, file: str) -> RecordedJob:
     requested, held = _amounts(row, "tres_req_str", file), _amounts(row, "tres_alloc_str", file)
     per_node, types = _per_node(row)
     nodes = round(_number(row, "node_count") or requested.nodes or 1)
+    asked = requested.gpus or _gpus_asked(row, nodes)
     is_pending = state == "pending"
     names = () if is_pending else _names(text_at(row, "nodes"), file)
     priority = int(_number(row, "priority") or 0)
-    held_gpus = held.gpus if names else requested.gpus
+    node_gpus = _node_gpus(row, names)
+    # A job that is over lists no devices any more: what it asked for is what it had.
+    held_gpus = (held.gpus or sum(node_gpus) or asked) if names else asked
     never = not names
     return RecordedJob(
         id=f"{job_id:.0f}",
@@ -103,13 +106,13 @@ def _job(row: Table, file: str) -> RecordedJob:
         nodes=nodes,
         node_names=names,
         gpus=held_gpus,
-        gpus_asked=requested.gpus or held_gpus,
+        gpus_asked=asked or held_gpus,
         gpus_per_node_asked=per_node,
         gpu_types=types or requested.gpu_types,
         cpus=held.cpus or requested.cpus,
         memory_gib=held.memory_gib,
         memory_asked_gib=requested.memory_gib,
-        node_gpus=_node_gpus(row, names),
+        node_gpus=node_gpus,
         priority=priority,
         nice=round(_number(row, "nice") or 0),
         qos=text_at(row, "qos"),
@@ -141,8 +144,21 @@ def _is_exclusive(row: Table) -> bool:
 def _per_node(row: Table) -> tuple[int, tuple[str, ...]]:
     """Return the GPUs that a job requests of each node, and their types."""
     per_node, types = gpus_of_request(text_at(row, "tres_per_node") or text_at(row, "gres"))
-    _, more_types = gpus_of_request(text_at(row, "tres_per_job"))
-    return per_node, types or more_types
+    for key in ("tres_per_job", "tres_per_task", "tres_per_socket"):
+        types = types or gpus_of_request(text_at(row, key))[1]
+    return per_node, types
+
+
+def _gpus_asked(row: Table, nodes: int) -> float:
+    """Return the GPUs that a job requests in all, by the options that its user gave.
+
+    Slurm counts them among its TRES only where `AccountingStorageTRES` names `gres/gpu`.
+    """
+    times = {"tres_per_job": 1.0, "tres_per_node": nodes, "gres": nodes}
+    times["tres_per_task"] = _number(row, "tasks") or 1.0
+    times["tres_per_socket"] = nodes * (_number(row, "sockets_per_node") or 1.0)
+    counts = {key: gpus_of_request(text_at(row, key))[0] * each for key, each in times.items()}
+    return next((count for count in counts.values() if count), 0.0)
 
 
 def _node_gpus(row: Table, names: tuple[str, ...]) -> tuple[int, ...]:
