@@ -24,6 +24,7 @@ from tenfold.files.sites import SiteEngine, read_sites
 from tenfold.files.slurm.nodes import read_slurm_nodes
 from tenfold.live.ray.api import TOKEN, RayApi
 from tenfold.live.ray.nodes import ray_inventory
+from tenfold.live.slurm.attach.gather import slurm_environment
 from tenfold.live.slurm.commands import SlurmCommands
 from tenfold.live.this_machine import discover_this_machine
 from tenfold.model.errors import InputError
@@ -173,7 +174,7 @@ def _nodes_there(settings: ExternalInputs) -> Inventory:
 
 def _slurm_nodes(partition: str) -> Inventory:
     """Return the nodes of Slurm, or of one of its partitions."""
-    commands = SlurmCommands()
+    commands = SlurmCommands(slurm_environment())
     text = commands.run_json("scontrol", "show", "nodes")
     inventory = read_slurm_nodes(text, SLURM_COMMAND)
     if not partition:
