@@ -76,8 +76,8 @@ def held_text(found: Assessment) -> str:
     if held.low_cpu is not None:
         parts.append(f"{amount(held.low_cpu)} by jobs that used almost no CPU time")
     if held.lost or held.cancelled:
-        parts.append(f"{amount(held.lost)} by runs that failed or timed out")
-        parts.append(f"{amount(held.cancelled)} by runs that were cancelled")
+        parts.append(f"{amount(held.lost or 0.0)} by runs that failed or timed out")
+        parts.append(f"{amount(held.cancelled or 0.0)} by runs that were cancelled")
     cost = "" if not found.usd_held else f" (the first{_two(held.low_cpu)}: ${found.usd_held:,.0f})"
     return ", ".join(parts) + cost
 

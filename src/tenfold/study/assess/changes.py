@@ -130,7 +130,8 @@ class Simulated(NamedTuple):
 def changes_of(evidence: Evidence, done: Callable[[str], None]) -> Simulated:
     """Return the changes that would help most."""
     if len(evidence.work) < JOBS_LEAST:
-        said = f"{len(evidence.work)} jobs are too few to try changes on (at least {JOBS_LEAST})"
+        many = len(evidence.work)
+        said = f"too few jobs to try changes on: {many}, and it takes at least {JOBS_LEAST}"
         nothing = Changes(calibrations=(), candidates=(), changes=(), notes=(said,), price_words="")
         return Simulated(nothing, (), ())
     search = _Search(evidence, done)
@@ -198,7 +199,10 @@ class _Search:
                 notes.append(_none_helps(kind, trials))
                 continue
             gave = self._simulate(self._second, best.option)
-            changes.append(self._change(best, baseline, gave, ladder, base[0], calibrated))
+            change = self._change(best, baseline, gave, ladder, base[0], calibrated)
+            changes.append(change)
+            if not _saves(change.gave.before, change.gave.after):
+                notes.append(f"not recommended: {change.name} saved nothing on the second half")
         for half in (self._first, self._second):
             if half.share < 1:
                 notes.append(

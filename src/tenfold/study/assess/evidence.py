@@ -330,6 +330,8 @@ def from_trace(
         unseen.append(("the nodes", "`--fleet`: a fleet file"))
     if not starts:
         unseen.append(("when jobs started", "start times in the trace: waits here are simulated"))
+    if not any(one.state for one in records):
+        unseen.append(("which jobs failed", "a column `status` in the trace"))
     unseen += UNSEEN_IN_TRACES
     words = "" if policy is None else f"policy `{policy}`"
     submitted = [job.submitted_s for job in records]

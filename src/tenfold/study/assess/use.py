@@ -56,10 +56,10 @@ class Held(Struct, frozen=True, kw_only=True):
     """Allocated beyond what the job asked for, as whole nodes are."""
     low_cpu: float | None
     """Of runs that used almost no CPU time; None if CPU time is not recorded."""
-    lost: float
-    """Of runs that failed, timed out or lost their node."""
-    cancelled: float
-    """Of runs that a user cancelled."""
+    lost: float | None
+    """Of runs that failed, timed out or lost their node; None if no run has its end state."""
+    cancelled: float | None
+    """Of runs that a user cancelled; None if no run has its end state."""
     overlong_limits: float | None
     """Median of the time limit over the run time of completed jobs: what backfill plans with."""
 
@@ -184,11 +184,12 @@ def _held(records: Sequence[RecordedJob], hours: Sequence[float]) -> Held:
         if state == "completed" and job.limit_s and length_s >= 60:
             ratios.append(job.limit_s / length_s)
     ratios.sort()
+    has_states = any(job.state for job in records)
     return Held(
         unrequested=unrequested,
         low_cpu=low if known else None,
-        lost=lost,
-        cancelled=cancelled,
+        lost=lost if has_states else None,
+        cancelled=cancelled if has_states else None,
         overlong_limits=ratios[(len(ratios) - 1) // 2] if ratios else None,
     )
 

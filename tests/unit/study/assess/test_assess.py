@@ -161,6 +161,8 @@ def test_a_trace_without_start_times_is_simulated_and_says_so(tmp_path: Path) ->
     assert "no start times" in found.changes.calibrations[0].sentence
     assert "when jobs started" in dict(found.unseen)
     assert any("set `--fleet`" in one for one in found.assumed)
+    assert found.use.held.lost is None, "the trace does not say how jobs ended"
+    assert "which jobs failed" in dict(found.unseen)
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
