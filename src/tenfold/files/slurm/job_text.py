@@ -50,6 +50,8 @@ _WHOLE = {
     "Nice": "nice",
     "Restarts": "restart_cnt",
     "NumTasks": "tasks",
+    "HetJobId": "het_job_id",
+    "HetJobOffset": "het_job_offset",
 }
 
 

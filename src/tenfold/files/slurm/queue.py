@@ -90,7 +90,7 @@ def _job(row: Table, file: str) -> RecordedJob:
     held_gpus = (held.gpus or sum(node_gpus) or asked) if names else asked
     never = not names
     return RecordedJob(
-        id=f"{job_id:.0f}",
+        id=_id(row, job_id),
         number=int(job_id),
         user=text_at(row, "user_name"),
         account=text_at(row, "account"),
@@ -129,6 +129,13 @@ def _job(row: Table, file: str) -> RecordedJob:
         comment=text_at(row, "comment"),
         reason=text_at(row, "state_reason"),
     )
+
+
+def _id(row: Table, job_id: float) -> str:
+    """Return an ID as users and accounting write it: `25+1` for a part of a heterogeneous job."""
+    whole = _number(row, "het_job_id")
+    offset = _number(row, "het_job_offset") or 0.0
+    return f"{whole:.0f}+{offset:.0f}" if whole else f"{job_id:.0f}"
 
 
 def _limit_s(row: Table) -> float | None:

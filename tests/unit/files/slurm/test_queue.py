@@ -111,3 +111,10 @@ def test_gpus_of_a_running_job_are_those_of_its_nodes_where_slurm_does_not_track
         gres_detail=["gpu:h100:2(IDX:0-1)", "gpu:h100:4(IDX:0-3)"],
     )
     assert (job.gpus, job.node_gpus) == (6, (2, 4))
+
+
+def test_a_part_of_a_heterogeneous_job_has_the_id_that_accounting_has() -> None:
+    assert [job.id for job in jobs(het_job_id=7, het_job_offset=0)] == ["7+0"]
+    (second,) = jobs(job_id=8, het_job_id=7, het_job_offset=1)
+    assert (second.id, second.number) == ("7+1", 8)
+    assert jobs(het_job_id=0, het_job_offset=0)[0].id == "7"
