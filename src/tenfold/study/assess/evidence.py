@@ -312,10 +312,10 @@ def _job(
 
 
 def from_trace(
-    path: Path, fleet: Path | None, catalogue: Catalogue, policy: str | None
+    path: Path, fleet: Path | None, catalogue: Catalogue, policy: str | None, name: str = ""
 ) -> Evidence:
-    """Return the evidence in a trace of any known format."""
-    trace = job_trace(path)
+    """Return the evidence in a trace of any known format; `name` is one of several in a file."""
+    trace = job_trace(path, trace=name)
     statuses, starts = trace.statuses, trace.starts_ms
     records = [_record_of(job, statuses.get(job.id, ""), starts.get(job.id)) for job in trace.jobs]
     ran = [one for one in records if not starts or one.started_s is not None]
@@ -337,7 +337,7 @@ def from_trace(
     submitted = [job.submitted_s for job in records]
     evidence = Evidence(
         source=str(path),
-        cluster=path.name.partition(".")[0],
+        cluster=name or path.name.partition(".")[0],
         fleet=OpenFleet(spec=spec, layout=lay_out(spec), catalogue=catalogue),
         policy=policy_of("slurm" if policy is None else policy),
         policy_words=words,
