@@ -81,14 +81,11 @@ def _job(row: Table, file: str) -> RecordedJob:
     requested, held = _amounts(row, "tres_req_str", file), _amounts(row, "tres_alloc_str", file)
     per_node, types = _per_node(row)
     nodes = round(_number(row, "node_count") or requested.nodes or 1)
-    asked = requested.gpus or _gpus_asked(row, nodes)
-    is_pending = state == "pending"
-    names = () if is_pending else _names(text_at(row, "nodes"), file)
+    names = () if state == "pending" else _names(text_at(row, "nodes"), file)
     priority = int(_number(row, "priority") or 0)
     node_gpus = _node_gpus(row, names)
-    # A job that is over lists no devices any more: what it asked for is what it had.
-    held_gpus = (held.gpus or sum(node_gpus) or asked) if names else asked
-    never = not names
+    wanted = requested.gpus or _gpus_requested(row, nodes)
+    held_gpus = (held.gpus or sum(node_gpus) or wanted) if names else wanted
     return RecordedJob(
         id=_id(row, job_id),
         number=int(job_id),
@@ -100,13 +97,13 @@ def _job(row: Table, file: str) -> RecordedJob:
         name=text_at(row, "name"),
         submitted_s=_number(row, "submit_time") or 0.0,
         eligible_s=_number(row, "eligible_time") or None,
-        started_s=None if never else (_number(row, "start_time") or None),
+        started_s=(_number(row, "start_time") or None) if names else None,
         ended_s=None if state in ("pending", "running") else (_number(row, "end_time") or None),
         limit_s=_limit_s(row),
         nodes=nodes,
         node_names=names,
         gpus=held_gpus,
-        gpus_asked=asked or held_gpus,
+        gpus_asked=wanted or held_gpus,
         gpus_per_node_asked=per_node,
         gpu_types=types or requested.gpu_types,
         cpus=held.cpus or requested.cpus,
@@ -123,7 +120,7 @@ def _job(row: Table, file: str) -> RecordedJob:
         excluded_nodes=tuple(_names(text_at(row, "excluded_nodes"), file)),
         reservation=text_at(row, "resv_name"),
         # A held job has priority 0; the reason only says who held it.
-        is_held=is_pending and (row.get("hold") is True or priority == 0),
+        is_held=state == "pending" and (row.get("hold") is True or priority == 0),
         exclusive=_is_exclusive(row),
         restarts=int(_number(row, "restart_cnt") or 0),
         comment=text_at(row, "comment"),
@@ -156,10 +153,11 @@ def _per_node(row: Table) -> tuple[int, tuple[str, ...]]:
     return per_node, types
 
 
-def _gpus_asked(row: Table, nodes: int) -> float:
+def _gpus_requested(row: Table, nodes: int) -> float:
     """Return the GPUs that a job requests in all, by the options that its user gave.
 
-    Slurm counts them among its TRES only where `AccountingStorageTRES` names `gres/gpu`.
+    Slurm counts them among its TRES only where `AccountingStorageTRES` names `gres/gpu`. A job
+    that is over lists no devices any more, and what it requested is what it had.
     """
     times = {"tres_per_job": 1.0, "tres_per_node": nodes, "gres": nodes}
     times["tres_per_task"] = _number(row, "tasks") or 1.0
