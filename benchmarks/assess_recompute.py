@@ -47,6 +47,16 @@ class Raw(NamedTuple):
     priority: int
     length: float
     number: int = 0
+    memory: float = 0.0
+
+
+def gib(text: str) -> float:
+    """Return the memory of `cpu=1,mem=500G` in GiB."""
+    found = re.search(r"(?:^|,)mem=([\d.]+)([KMGTP]?)", text)
+    if found is None:
+        return 0.0
+    units = {"K": 2**-20, "": 2**-10, "M": 2**-10, "G": 1.0, "T": 2.0**10, "P": 2.0**20}
+    return float(found[1]) * units[found[2]]
 
 
 def names_of(text: str) -> tuple[str, ...]:
@@ -83,11 +93,30 @@ def read_sacct(folder: Path) -> list[Raw]:
     for path in sorted(folder.glob("*")):
         if "|" not in path.read_text(errors="replace").partition("\n")[0]:
             continue
-        with path.open() as stream:
-            for row in csv.DictReader(stream, delimiter="|", quoting=csv.QUOTE_NONE):
-                one = of_sacct(row)
-                rows[one.id, one.submit, one.start] = one
+        for row in rows_of(path.read_text()):
+            one = of_sacct(row)
+            rows[one.id, one.submit, one.start] = one
     return list(rows.values())
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    """Return the rows of a listing; the name of a job may hold bars and line breaks."""
+    head, *lines = text.split("\n")
+    names = head.split("|")
+    place = names.index("JobName")
+    found: list[dict[str, str]] = []
+    taken = ""
+    for line in lines:
+        taken = f"{taken}\n{line}" if taken else line
+        cells = taken.split("|")
+        over = len(cells) - len(names)
+        if over < 0:
+            continue
+        name = "|".join(cells[place : place + over + 1])
+        cells = [*cells[:place], name, *cells[place + over + 1 :]]
+        found.append(dict(zip(names, cells, strict=True)))
+        taken = ""
+    return found
 
 
 def of_sacct(row: dict[str, str]) -> Raw:
@@ -124,6 +153,7 @@ def of_sacct(row: dict[str, str]) -> Raw:
         priority=int(row["Priority"] or 0),
         length=0.0,
         number=int(row["JobIDRaw"]),
+        memory=gib(row["AllocTRES"]),
     )
 
 
@@ -286,9 +316,10 @@ def check_use(
     over = sum(hours[id(r)] * max(0.0, r.gpus - r.asked) / r.gpus for r in ran if r.gpus)
     check.equal("held.unrequested", held["unrequested"], over)
     lost = sum(hours[id(run)] for run in ran if run.state in LOST)
-    check.equal("held.lost", held["lost"], lost)
+    states = any(run.state for run in ran)
+    check.equal("held.lost", held["lost"], lost if states else None)
     cancelled = sum(hours[id(run)] for run in ran if run.state == "cancelled")
-    check.equal("held.cancelled", held["cancelled"], cancelled)
+    check.equal("held.cancelled", held["cancelled"], cancelled if states else None)
     ratios = sorted(
         run.limit_s / (run.end - run.start)
         for run in ran
@@ -370,6 +401,7 @@ def cause_at(run: Raw, at: float, ran: list[Raw], nodes: dict[str, Any], until: 
     """Return why a run did not start at a moment."""
     gpus = {name: node["gpus"] for name, node in nodes.items()}
     cpus = {name: node["cpus"] or math.inf for name, node in nodes.items()}
+    memory = {name: node["memory_gib"] or math.inf for name, node in nodes.items()}
     for other in ran:
         end = until if other.end is None else other.end
         if other.start is not None and other.start < at < end:
@@ -378,6 +410,7 @@ def cause_at(run: Raw, at: float, ran: list[Raw], nodes: dict[str, Any], until: 
                 if name in gpus:
                     gpus[name] -= each
                     cpus[name] -= other.cpus / len(other.nodes)
+                    memory[name] -= other.memory / len(other.nodes)
     mine = [
         name
         for name, node in nodes.items()
@@ -390,7 +423,8 @@ def cause_at(run: Raw, at: float, ran: list[Raw], nodes: dict[str, Any], until: 
     if len(fits) < run.members:
         free = sum(max(0, gpus[name]) for name in mine)
         return "scattered" if free >= run.gpus and run.gpus else "full"
-    if sum(cpus[name] >= run.cpus / run.members for name in fits) < run.members:
+    fits = [name for name in fits if cpus[name] >= run.cpus / run.members]
+    if sum(memory[name] >= run.memory / run.members - 0.5 for name in fits) < run.members:
         return "cpus"
     waiting = [
         other

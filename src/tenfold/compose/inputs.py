@@ -131,14 +131,25 @@ def is_journal_path(path: Path) -> bool:
     return (path / "journal.db").is_file() if path.is_dir() else path.suffix == ".db"
 
 
-def job_trace(path: Path, *, fill: bool = False) -> JobTrace:
-    """Read jobs from a job table, a public trace format, or a journal."""
+def job_trace(path: Path, *, fill: bool = False, trace: str = "") -> JobTrace:
+    """Read jobs from a job table, a public trace format, or a journal.
+
+    Of a job table with several traces, `trace` names the one to read.
+    """
+    if trace and not path.name.lower().endswith(TABLE_SUFFIXES):
+        raise InputError(
+            "no-such-trace",
+            f"`{path}` is no job table, so it has no trace `{trace}`",
+            "leave out `--trace`",
+            file=str(path),
+            field="--trace",
+        )
     if is_journal_path(path):
         from tenfold.journal.jobs.trace import journal_trace  # noqa: PLC0415
 
         return with_outlived_limits(journal_trace(path))
     if path.name.lower().endswith(TABLE_SUFFIXES):
-        return with_outlived_limits(read_jobs(path, fill=fill))
+        return with_outlived_limits(read_jobs(path, fill=fill, trace=trace))
 
     from tenfold.files.traces.detect import read_trace  # noqa: PLC0415
 

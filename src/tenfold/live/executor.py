@@ -41,6 +41,8 @@ class Launch(Struct, frozen=True, kw_only=True):
     team: TeamId
     run_spec: RunSpec
     members: tuple[Member, ...]
+    limit_ms: Millis | None = None
+    """How long it may run; the controller ends it then. An engine may plan with it."""
 
 
 class AttemptStarted(Struct, frozen=True, tag="started"):

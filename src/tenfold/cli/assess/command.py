@@ -19,6 +19,7 @@ from tenfold.files.slurm.saved import SavedOutput, is_saved_accounting, read_sav
 from tenfold.live.slurm.attach.gather import AccountingLimits, gather, slurm_environment
 from tenfold.live.slurm.commands import CommandCost, SlurmCommands
 from tenfold.model.errors import InputError
+from tenfold.model.facts.catalogue import Catalogue
 from tenfold.study.assess.assess import Assessed, assess, starts_of
 from tenfold.study.assess.evidence import Evidence, from_saved, from_slurm, from_trace
 
@@ -61,6 +62,9 @@ Seconds = Annotated[
 Source = Annotated[
     Path, Parameter(help="Directory of saved Slurm output, `sacct` output, or a public trace")
 ]
+TraceNamed = Annotated[
+    str, Parameter(help="Which trace to read, if the file has several (column `trace`)")
+]
 FleetFile = Annotated[
     Path | None, Parameter(help="Fleet file (default: from the saved nodes, or from the jobs)")
 ]
@@ -96,6 +100,7 @@ def slurm_command(
 def trace_command(
     source: Source,
     *,
+    trace: TraceNamed = "",
     fleet: FleetFile = None,
     policy: PolicyNamed = None,
     html: Page = PAGE,
@@ -109,14 +114,23 @@ def trace_command(
     """Assess a cluster from saved Slurm output or from a public trace."""
     with _page(None if no_html else html, force=force) as write, _progress() as done:
         done("reading the job history")
-        evidence = _read(source, fleet, policy, facts)
+        evidence = _read(source, trace, (fleet, policy), load_facts(facts))
         found = assess(evidence, hidden=anonymize, done=done)
         write(found, evidence)
     _finish(found, runs, force=force, as_json=as_json)
 
 
-def _read(source: Path, fleet: Path | None, policy: str | None, facts: Path | None) -> Evidence:
-    catalogue = load_facts(facts)
+def _read(
+    source: Path, trace: str, stated: tuple[Path | None, str | None], catalogue: Catalogue
+) -> Evidence:
+    fleet, policy = stated
+    if trace and (source.is_dir() or (source.exists() and is_saved_accounting(source))):
+        raise InputError(
+            "no-such-trace",
+            f"`{source}` is output of Slurm, so it has no trace `{trace}`",
+            "leave out `--trace`",
+            field="--trace",
+        )
     if source.is_dir():
         return from_saved(read_saved(source), source, fleet, catalogue, policy)
     if not source.exists():
@@ -128,7 +142,7 @@ def _read(source: Path, fleet: Path | None, policy: str | None, facts: Path | No
         )
     if is_saved_accounting(source):
         return from_saved(SavedOutput(accounting=[source]), source, fleet, catalogue, policy)
-    return from_trace(source, fleet, catalogue, policy)
+    return from_trace(source, fleet, catalogue, policy, trace)
 
 
 def cost_text(cost: CommandCost) -> str:

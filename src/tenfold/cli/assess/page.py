@@ -63,8 +63,12 @@ def assess_page(found: Assessment) -> str:
 def _tiles(found: Assessment) -> list[tuple[str, str]]:
     every = found.waits.every
     how = "simulated " if found.waits.simulated else ""
+    if not found.use.has_history:
+        now = found.use.now
+        return [(f"{now.free:,}", "GPUs free"), (f"{now.pending:,}", "jobs pending")] if now else []
+    held = share(found.use.share) if found.use.counts_gpus else "-"
     tiles = [
-        (share(found.use.share), "of GPU-hours allocated"),
+        (held, "of GPU-hours allocated"),
         (span(every.mean_s), f"mean {how}wait"),
         (span(every.p90_s), f"P90 {how}wait"),
         (f"{amount(every.waiting_hours)} h", "of wait time in total"),
@@ -77,9 +81,16 @@ def _tiles(found: Assessment) -> list[tuple[str, str]]:
     return tiles
 
 
+def _said(text: str, before: str = "") -> str:
+    return prose_html(f"{before}{text}.") if text else ""
+
+
 def _use(found: Assessment) -> str:
     use = found.use
-    parts = [prose_html(f"{fullness(found)}.")]
+    if not use.has_history:
+        text = "No history of jobs could be read. "
+        return _said(f"Now: {now_text(found)}", text) if use.now else prose_html(text)
+    parts = [_said(fullness(found))]
     if now_text(found):
         parts.append(prose_html(f"Now: {now_text(found)}."))
     charts: list[str] = []
@@ -117,6 +128,8 @@ def _more(many: int, name: str) -> str:
 
 def _held(found: Assessment) -> str:
     held, price = found.use.held, found.usd_per_gpu_hour
+    if not held_text(found):
+        return prose_html("Not known: no record says how many GPUs jobs had.") + _unusable(found)
 
     def row(name: str, hours: float | None) -> list[str]:
         if hours is None:
@@ -132,7 +145,7 @@ def _held(found: Assessment) -> str:
         row("run by jobs that were cancelled", held.cancelled),
     ]
     parts = [
-        prose_html(f"Held: {held_text(found)}."),
+        _said(held_text(found), "Held: "),
         table_html(["", "GPU-hours", "of those allocated", "dollars"], rows),
     ]
     if found.changes.price_words:
@@ -144,14 +157,20 @@ def _held(found: Assessment) -> str:
                 "limit; backfill plans with the limits."
             )
         )
+    return "".join([*parts, _unusable(found)])
+
+
+def _unusable(found: Assessment) -> str:
     now = found.use.now
-    if now is not None and now.unusable_nodes:
-        parts.append(pairs_html([(name, why) for name, why in now.unusable_nodes]))
-    return "".join(parts)
+    if now is None or not now.unusable_nodes:
+        return ""
+    return pairs_html([(name, why) for name, why in now.unusable_nodes])
 
 
 def _waits(found: Assessment) -> str:
     waits = found.waits
+    if not found.use.has_history:
+        return prose_html("Not known: no history of jobs could be read.")
     parts = [prose_html(f"Waits: {waits_text(found)}; {longest_text(found)}.")]
     if waits.simulated:
         parts.append(
@@ -217,7 +236,7 @@ def _causes(found: Assessment) -> str:
 def _outlook(found: Assessment) -> str:
     outlook = found.outlook
     if outlook is None:
-        return prose_html("No job ran: there is nothing to grow.")
+        return prose_html("No history of jobs: there is nothing to grow.")
     first = outlook.sentence if outlook.first is None else break_text(outlook.first)
     rows = [
         [

@@ -33,15 +33,19 @@ def _day(seconds: float) -> str:
 def headline(found: Assessment) -> str:
     """Return the first line."""
     use = found.use
-    return (
-        f"{found.cluster}: {count(use.gpus, 'GPU')}, {count(use.jobs, 'job')} that ran in the "
-        f"{period(found)}"
-    )
+    size = f"{found.cluster}: {count(use.gpus, 'GPU')}"
+    if not use.has_history:
+        return f"{size}, no history of jobs: only this moment is known"
+    return f"{size}, {count(use.jobs, 'job')} that ran in the {period(found)}"
 
 
 def fullness(found: Assessment) -> str:
-    """Return how full the fleet was and by whom."""
+    """Return how full the fleet was and by whom; empty without a history."""
     use = found.use
+    if not use.has_history:
+        return ""
+    if not use.counts_gpus:
+        return "not known: Slurm's accounting does not count GPUs here"
     most = [f"{one.name} {share(one.share)}" for one in use.by_account[:3] if one.gpu_hours]
     whose = f"; most by {', '.join(most)}" if most else ""
     return (
@@ -64,14 +68,16 @@ def now_text(found: Assessment) -> str:
 
 
 def held_text(found: Assessment) -> str:
-    """Return which GPU-hours were held and not used."""
+    """Return which GPU-hours were held and not used; empty where none are known."""
     held = found.use.held
+    if not (found.use.has_history and found.use.counts_gpus):
+        return ""
     parts = [f"{amount(held.unrequested)} GPU-hours allocated beyond the request"]
     if held.low_cpu is not None:
         parts.append(f"{amount(held.low_cpu)} by jobs that used almost no CPU time")
     if held.lost or held.cancelled:
-        parts.append(f"{amount(held.lost)} by runs that failed or timed out")
-        parts.append(f"{amount(held.cancelled)} by runs that were cancelled")
+        parts.append(f"{amount(held.lost or 0.0)} by runs that failed or timed out")
+        parts.append(f"{amount(held.cancelled or 0.0)} by runs that were cancelled")
     cost = "" if not found.usd_held else f" (the first{_two(held.low_cpu)}: ${found.usd_held:,.0f})"
     return ", ".join(parts) + cost
 
@@ -81,8 +87,10 @@ def _two(low_cpu: float | None) -> str:
 
 
 def waits_text(found: Assessment) -> str:
-    """Return how long jobs waited."""
+    """Return how long jobs waited; empty without a history."""
     every = found.waits.every
+    if not found.use.has_history:
+        return ""
     how = "simulated: " if found.waits.simulated else ""
     return (
         f"{how}mean {span(every.mean_s)}, median {span(every.p50_s)}, P90 {span(every.p90_s)}; "

@@ -17,6 +17,7 @@ from tenfold.client.endpoint import find_state_dir
 from tenfold.compose.fleet import load_facts
 from tenfold.compose.inputs import policy_of
 from tenfold.files.slurm.saved import read_saved
+from tenfold.files.slurm.settings import PARTITION_COMMAND, read_partitions
 from tenfold.live.slurm.attach.gather import AccountingLimits, slurm_environment
 from tenfold.live.slurm.attach.orders import SlurmOrders
 from tenfold.live.slurm.attach.poll import SlurmPoller
@@ -138,6 +139,7 @@ def slurm_command(
             _read_files(folder, source, readings, policy)
             return
         commands = SlurmCommands(slurm_environment())
+        _check_partitions(commands, scope)
         poller = SlurmPoller(commands, last_reading_s(folder))
         limits = AccountingLimits(days=days, seconds=120.0)
         acting = _acting(mode, under, scope, SlurmOrders(commands))
@@ -207,6 +209,21 @@ def _check_scope(scope: ActScope, mode: str) -> None:
     if mode != "--act" and is_named:
         name = "--partition" if scope.partitions else "--account"
         raise InputError("two-questions", f"{name} needs --act", "add --act, or leave it out")
+
+
+def _check_partitions(commands: SlurmCommands, scope: ActScope) -> None:
+    """Raise if a partition to act on is not in Slurm: nothing would ever be placed."""
+    if not scope.partitions:
+        return
+    known = [one.name for one in read_partitions(commands.run(*PARTITION_COMMAND))]
+    for name in scope.partitions:
+        if name not in known:
+            raise InputError(
+                "no-such-partition",
+                f"--partition `{name}` is no partition of this cluster",
+                f"use one of {', '.join(known)}",
+                field="--partition",
+            )
 
 
 def _acting(mode: str, under: str | None, scope: ActScope, orders: SlurmOrders) -> Acting:

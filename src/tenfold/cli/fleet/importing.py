@@ -22,6 +22,7 @@ from tenfold.files.inventory.inventory import FleetDraft, pools_from
 from tenfold.files.inventory.nodes_csv import read_nodes_csv
 from tenfold.files.kubernetes.nodes import read_kubernetes_nodes
 from tenfold.files.slurm.nodes import UNNAMED, read_slurm_file, read_slurm_nodes
+from tenfold.live.slurm.attach.gather import slurm_environment
 from tenfold.live.slurm.commands import SlurmCommands
 from tenfold.model.fleet import hostlist
 from tenfold.model.fleet.inventory import THIS_MACHINE, Inventory, SoftwareFacts
@@ -96,9 +97,8 @@ NO_TARGET = Target()
 def import_slurm(source: Path | None, target: Target = NO_TARGET) -> ImportResult:
     """Import a Slurm cluster from saved output, or from the one running here."""
     if source is None:
-        inventory = read_slurm_nodes(
-            SlurmCommands().run_json("scontrol", "show", "nodes"), "scontrol show nodes"
-        )
+        text = SlurmCommands(slurm_environment()).run_json("scontrol", "show", "nodes")
+        inventory = read_slurm_nodes(text, "scontrol show nodes")
     else:
         inventory = read_slurm_file(source, EXPORT_MAX_BYTES)
     return _import(inventory, target)

@@ -21,9 +21,11 @@ from tenfold.files.fleet.write import render_fleet_toml
 from tenfold.files.inventory.accelerators import part_of
 from tenfold.files.inventory.inventory import pools_from
 from tenfold.files.sites import SiteEngine, read_sites
+from tenfold.files.slurm.node_use import read_node_use
 from tenfold.files.slurm.nodes import read_slurm_nodes
 from tenfold.live.ray.api import TOKEN, RayApi
 from tenfold.live.ray.nodes import ray_inventory
+from tenfold.live.slurm.attach.gather import slurm_environment
 from tenfold.live.slurm.commands import SlurmCommands
 from tenfold.live.this_machine import discover_this_machine
 from tenfold.model.errors import InputError
@@ -173,13 +175,13 @@ def _nodes_there(settings: ExternalInputs) -> Inventory:
 
 def _slurm_nodes(partition: str) -> Inventory:
     """Return the nodes of Slurm, or of one of its partitions."""
-    commands = SlurmCommands()
+    commands = SlurmCommands(slurm_environment())
     text = commands.run_json("scontrol", "show", "nodes")
     inventory = read_slurm_nodes(text, SLURM_COMMAND)
     if not partition:
         return inventory
-    listed = ("sinfo", "--noheader", "--all", "--Node", f"--partition={partition}", "--format=%N")
-    names = set(commands.run(*listed).split())
+    # Not `sinfo`: it refuses `--all` with a partition, and leaves hidden ones out without it.
+    names = {one.name for one in read_node_use(text, SLURM_COMMAND) if partition in one.partitions}
     nodes = tuple(node for node in inventory.nodes if node.name in names)
     if not nodes:
         raise InputError(

@@ -5,13 +5,13 @@ Pending and cancelled jobs are kept, which a trace to replay leaves out. Times a
 """
 
 from collections.abc import Iterable
-from io import StringIO
 from pathlib import Path
 
 from tenfold.files.slurm.amounts import Amounts, read_amounts
+from tenfold.files.slurm.parsable import parsable_rows, parsable_text
 from tenfold.files.slurm.times import slurm_seconds
 from tenfold.files.traces.errors import TraceErrors
-from tenfold.files.traces.named_rows import NamedRow, named_rows
+from tenfold.files.traces.named_rows import NamedRow
 from tenfold.model.fleet import hostlist
 from tenfold.model.job.recorded import RecordedJob
 
@@ -59,8 +59,7 @@ def sacct_command(since: str, until: str = "now") -> tuple[str, ...]:
 def read_accounting(path: Path) -> list[RecordedJob]:
     """Return the jobs of a saved listing, or raise with every bad row."""
     errors = TraceErrors(str(path))
-    rows = named_rows(path, NEEDED, errors, delimiter="|")
-    jobs = list(_jobs(rows))
+    jobs = list(_jobs(parsable_rows(path, NEEDED, errors)))
     errors.raise_if_any()
     return jobs
 
@@ -68,14 +67,7 @@ def read_accounting(path: Path) -> list[RecordedJob]:
 def read_accounting_text(text: str, source: str) -> list[RecordedJob]:
     """Return the jobs that a command printed."""
     errors = TraceErrors(source)
-    lines = StringIO(text)
-    header = lines.readline().rstrip("\n").split("|")
-    rows = (
-        NamedRow(number, dict(zip(header, line.rstrip("\n").split("|"), strict=False)), errors)
-        for number, line in enumerate(lines, start=2)
-        if line.strip()
-    )
-    jobs = list(_jobs(rows))
+    jobs = list(_jobs(parsable_text(text, NEEDED, errors)))
     errors.raise_if_any()
     return jobs
 

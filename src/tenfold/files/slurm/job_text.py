@@ -32,6 +32,8 @@ _TEXTS = {
     "Reservation": "resv_name",
     "TresPerNode": "tres_per_node",
     "TresPerJob": "tres_per_job",
+    "TresPerTask": "tres_per_task",
+    "TresPerSocket": "tres_per_socket",
     "ReqTRES": "tres_req_str",
     "AllocTRES": "tres_alloc_str",
 }
@@ -47,6 +49,9 @@ _WHOLE = {
     "Priority": "priority",
     "Nice": "nice",
     "Restarts": "restart_cnt",
+    "NumTasks": "tasks",
+    "HetJobId": "het_job_id",
+    "HetJobOffset": "het_job_offset",
 }
 
 

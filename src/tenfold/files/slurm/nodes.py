@@ -22,6 +22,7 @@ from tenfold.files.core.export_json import (
 from tenfold.files.inventory.checks import check_inventory
 from tenfold.files.slurm.conf_nodes import is_slurm_conf, read_conf_nodes
 from tenfold.files.slurm.text import read_node_text
+from tenfold.files.traces.named_rows import timestamp_text
 from tenfold.model.errors import InputError
 from tenfold.model.fleet.inventory import Inventory, InventoryNode, SoftwareFacts
 
@@ -47,6 +48,7 @@ UNUSABLE_STATES = (
 # `sinfo` appends a mark to the state; `*` is a node that does not respond.
 _STATE_MARKS = "*~#!%$@^-"
 _GRES_COMMA = re.compile(r",(?![^()]*\))")
+_SINCE = re.compile(r"\[(?P<who>[^\[\]@]+)@(?P<at>\d{9,11})\]\Z")
 _GRES_GPU = re.compile(r"gpu(?::(?P<type>[^:()]+))?(?::(?P<count>\d+))?(?:\(.*\))?\Z")
 
 
@@ -195,9 +197,14 @@ def why_unusable_of(table: Table) -> str:
         bad = ["NOT_RESPONDING"]
     if not bad:
         return ""
-    reason = text_at(table, "reason")
+    reason = _SINCE.sub(_since_text, text_at(table, "reason"))
     summary = "+".join(state.lower() for state in dict.fromkeys(bad))
     return f"{summary}: {reason}" if reason else summary
+
+
+def _since_text(found: re.Match[str]) -> str:
+    """Return since when a reason holds; with `SLURM_TIME_FORMAT=%s` Slurm prints a bare number."""
+    return f"[{found['who']}@{timestamp_text(float(found['at']))} UTC]"
 
 
 def _software(table: Table) -> SoftwareFacts:

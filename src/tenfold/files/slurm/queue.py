@@ -81,13 +81,13 @@ def _job(row: Table, file: str) -> RecordedJob:
     requested, held = _amounts(row, "tres_req_str", file), _amounts(row, "tres_alloc_str", file)
     per_node, types = _per_node(row)
     nodes = round(_number(row, "node_count") or requested.nodes or 1)
-    is_pending = state == "pending"
-    names = () if is_pending else _names(text_at(row, "nodes"), file)
+    names = () if state == "pending" else _names(text_at(row, "nodes"), file)
     priority = int(_number(row, "priority") or 0)
-    held_gpus = held.gpus if names else requested.gpus
-    never = not names
+    node_gpus = _node_gpus(row, names)
+    wanted = requested.gpus or _gpus_requested(row, nodes)
+    held_gpus = (held.gpus or sum(node_gpus) or wanted) if names else wanted
     return RecordedJob(
-        id=f"{job_id:.0f}",
+        id=_id(row, job_id),
         number=int(job_id),
         user=text_at(row, "user_name"),
         account=text_at(row, "account"),
@@ -97,19 +97,19 @@ def _job(row: Table, file: str) -> RecordedJob:
         name=text_at(row, "name"),
         submitted_s=_number(row, "submit_time") or 0.0,
         eligible_s=_number(row, "eligible_time") or None,
-        started_s=None if never else (_number(row, "start_time") or None),
+        started_s=(_number(row, "start_time") or None) if names else None,
         ended_s=None if state in ("pending", "running") else (_number(row, "end_time") or None),
         limit_s=_limit_s(row),
         nodes=nodes,
         node_names=names,
         gpus=held_gpus,
-        gpus_asked=requested.gpus or held_gpus,
+        gpus_asked=wanted or held_gpus,
         gpus_per_node_asked=per_node,
         gpu_types=types or requested.gpu_types,
         cpus=held.cpus or requested.cpus,
         memory_gib=held.memory_gib,
         memory_asked_gib=requested.memory_gib,
-        node_gpus=_node_gpus(row, names),
+        node_gpus=node_gpus,
         priority=priority,
         nice=round(_number(row, "nice") or 0),
         qos=text_at(row, "qos"),
@@ -120,12 +120,19 @@ def _job(row: Table, file: str) -> RecordedJob:
         excluded_nodes=tuple(_names(text_at(row, "excluded_nodes"), file)),
         reservation=text_at(row, "resv_name"),
         # A held job has priority 0; the reason only says who held it.
-        is_held=is_pending and (row.get("hold") is True or priority == 0),
+        is_held=state == "pending" and (row.get("hold") is True or priority == 0),
         exclusive=_is_exclusive(row),
         restarts=int(_number(row, "restart_cnt") or 0),
         comment=text_at(row, "comment"),
         reason=text_at(row, "state_reason"),
     )
+
+
+def _id(row: Table, job_id: float) -> str:
+    """Return an ID as users and accounting write it: `25+1` for a part of a heterogeneous job."""
+    whole = _number(row, "het_job_id")
+    offset = _number(row, "het_job_offset") or 0.0
+    return f"{whole:.0f}+{offset:.0f}" if whole else f"{job_id:.0f}"
 
 
 def _limit_s(row: Table) -> float | None:
@@ -141,8 +148,22 @@ def _is_exclusive(row: Table) -> bool:
 def _per_node(row: Table) -> tuple[int, tuple[str, ...]]:
     """Return the GPUs that a job requests of each node, and their types."""
     per_node, types = gpus_of_request(text_at(row, "tres_per_node") or text_at(row, "gres"))
-    _, more_types = gpus_of_request(text_at(row, "tres_per_job"))
-    return per_node, types or more_types
+    for key in ("tres_per_job", "tres_per_task", "tres_per_socket"):
+        types = types or gpus_of_request(text_at(row, key))[1]
+    return per_node, types
+
+
+def _gpus_requested(row: Table, nodes: int) -> float:
+    """Return the GPUs that a job requests in all, by the options that its user gave.
+
+    Slurm counts them among its TRES only where `AccountingStorageTRES` names `gres/gpu`. A job
+    that is over lists no devices any more, and what it requested is what it had.
+    """
+    times = {"tres_per_job": 1.0, "tres_per_node": nodes, "gres": nodes}
+    times["tres_per_task"] = _number(row, "tasks") or 1.0
+    times["tres_per_socket"] = nodes * (_number(row, "sockets_per_node") or 1.0)
+    counts = {key: gpus_of_request(text_at(row, key))[0] * each for key, each in times.items()}
+    return next((count for count in counts.values() if count), 0.0)
 
 
 def _node_gpus(row: Table, names: tuple[str, ...]) -> tuple[int, ...]:

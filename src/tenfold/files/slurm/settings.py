@@ -28,6 +28,9 @@ class PartitionState(Struct, frozen=True, kw_only=True):
     state: str = "UP"
     nodes: tuple[str, ...] = ()
     time_max_s: float | None = None
+    time_default_s: float | None = None
+    """What a job gets that names no time; None if that is the most."""
+    is_default: bool = False
     nodes_max: int | None = None
     qos: str = ""
 
@@ -75,12 +78,15 @@ def read_partitions(text: str) -> tuple[PartitionState, ...]:
     found: list[PartitionState] = []
     for pairs in _rows(text, "PartitionName"):
         nodes_max, time_max = pairs.get("MaxNodes", ""), pairs.get("MaxTime", "")
+        usual = pairs.get("DefaultTime", "")
         found.append(
             PartitionState(
                 name=pairs["PartitionName"],
                 state=pairs.get("State", "UP"),
                 nodes=_names(pairs.get("Nodes", "")),
                 time_max_s=None if time_max in _NONE else _seconds(time_max),
+                time_default_s=None if usual in _NONE else _seconds(usual),
+                is_default=pairs.get("Default", "").upper() == "YES",
                 nodes_max=int(nodes_max) if nodes_max.isdigit() else None,
                 qos=_text(pairs.get("QoS", "")),
             )

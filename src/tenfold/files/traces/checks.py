@@ -122,7 +122,10 @@ def _duplicate_problem(
     trace_column = trace_name_column(table)
     hint = "give each job a unique id"
     if trace_column:
-        hint = f"keep only the rows of one trace: see the column `{trace_column}`"
+        hint = (
+            f"keep only the rows of one trace: see the column `{trace_column}` (`--trace` of "
+            "`tenfold assess trace`)"
+        )
     yield "job_id", "duplicate-name", f"duplicate job `{job}`, also {where}", hint
 
 

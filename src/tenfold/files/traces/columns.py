@@ -251,7 +251,7 @@ def job_columns(table: Table, *, fill: bool) -> JobColumns:
         for field, column in JOB_COLUMNS.items()
     }
     if table.rows and not fill:
-        hint = "add the column, or use `--fill` to place jobs in file order"
+        hint = "add the column; `tenfold sim run --fill` places jobs in file order without it"
         for field in ("submit_ms", "duration_ms"):
             if read[field] is None:
                 raise _missing(table, JOB_COLUMNS[field].name, hint)

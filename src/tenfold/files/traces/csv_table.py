@@ -95,9 +95,9 @@ def read_plain_bytes(path: Path, size_max_bytes: int = SIZE_MAX_BYTES) -> bytes:
     return b"".join(plain)
 
 
-def csv_rows(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
+def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of a file that are not blank, each with its line."""
-    yield from _rows(read_plain_bytes(path), path, delimiter)
+    yield from _rows(read_plain_bytes(path), path)
 
 
 def _all_rows(content: bytes, path: Path) -> list[list[str]]:
@@ -110,12 +110,8 @@ def _all_rows(content: bytes, path: Path) -> list[list[str]]:
     return [row for row in rows if row] if [] in rows else rows
 
 
-def _rows(content: bytes, path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
-    # Slurm puts bars between cells and quotes nothing, not even a quote.
-    quoting = csv.QUOTE_MINIMAL if delimiter == "," else csv.QUOTE_NONE
-    reader = csv.reader(
-        _text(content), strict=True, skipinitialspace=True, delimiter=delimiter, quoting=quoting
-    )
+def _rows(content: bytes, path: Path) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader(_text(content), strict=True, skipinitialspace=True)
     try:
         for cells in reader:
             if cells:

@@ -14,12 +14,14 @@ from tenfold.files.traces.cells import Cells
 from tenfold.files.traces.checks import refuse, shape_problem, terms_are_valid
 from tenfold.files.traces.columns import (
     KNOWN_COLUMNS,
+    TRACE_NAMES,
     JobColumns,
     column_notes,
     complete_values,
     job_columns,
+    trace_name_column,
 )
-from tenfold.files.traces.tables import read_table
+from tenfold.files.traces.tables import read_table, rows_of_trace
 from tenfold.files.traces.terms import array_sizes, members, with_terms
 from tenfold.files.traces.trace import JobTrace, status_word, valid_starts
 from tenfold.model.errors import InputError
@@ -31,13 +33,18 @@ T = TypeVar("T")
 _Key = tuple[int, int | None, str | None, float | None, float | None]
 
 
-def read_jobs(path: Path, *, default_team: str = "", fill: bool = False) -> JobTrace:
+def read_jobs(
+    path: Path, *, default_team: str = "", fill: bool = False, trace: str = ""
+) -> JobTrace:
     """Return the jobs of a table by time of submission, or raise with every bad row.
 
     With `fill`, jobs arrive in file order: job number n is submitted at n ms, and
-    durations are not known. Pods drawn more than once get a number behind their name.
+    durations are not known. Pods drawn more than once get a number behind their name. Of a file
+    with several traces, `trace` names the one to read.
     """
-    table = read_table(path, KNOWN_COLUMNS)
+    table = read_table(path, (*KNOWN_COLUMNS, *TRACE_NAMES) if trace else KNOWN_COLUMNS)
+    if trace:
+        table = rows_of_trace(table, trace_name_column(table), trace)
     columns = job_columns(table, fill=fill)
     if not table.rows:
         raise InputError("no-jobs", f"`{path}` has no jobs", "add one row per job", file=str(path))

@@ -73,14 +73,13 @@ def named_rows(
     errors: TraceErrors,
     *,
     names: Sequence[str] = (),
-    delimiter: str = ",",
 ) -> Iterator[NamedRow]:
     """Yield the rows of a table; `names` are the columns of a file without a header."""
     header = list(names)
-    for line, cells in csv_rows(path, delimiter):
+    for line, cells in csv_rows(path):
         if not header or cells[: len(header)] == list(names):
             header = header or [cell.strip() for cell in cells]
-            _check_needed(path, header, needed, line)
+            check_needed(path, header, needed, line)
             continue
         if len(cells) > len(header) and any(cells[len(header) :]):
             message = f"the row has {len(cells)} cells, but there are {len(header)} columns"
@@ -100,12 +99,19 @@ def seconds_of(text: str) -> float | None:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
+def is_time(cell: str) -> bool:
+    """Return whether a cell can be read as a moment, or as none."""
+    text = cell.strip()
+    return text in UNKNOWN or text.lower() in _NO_TIME or seconds_of(text) is not None
+
+
 def timestamp_text(seconds: float) -> str:
     """Return a moment as a note says it."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def _check_needed(path: Path, header: Sequence[str], needed: Sequence[str], line: int) -> None:
+def check_needed(path: Path, header: Sequence[str], needed: Sequence[str], line: int) -> None:
+    """Raise if a header lacks a column."""
     for name in needed:
         if name not in header:
             raise InputError(

@@ -9,9 +9,10 @@ run so far; a job that never started is skipped.
 import re
 from pathlib import Path
 
+from tenfold.files.slurm.parsable import parsable_rows
 from tenfold.files.slurm.times import slurm_seconds
 from tenfold.files.traces.errors import TraceErrors
-from tenfold.files.traces.named_rows import NamedRow, named_rows, timestamp_text
+from tenfold.files.traces.named_rows import NamedRow, timestamp_text
 from tenfold.files.traces.trace import JobTrace, TraceRow, even_split, note_skipped, trace_of
 
 COLUMNS = ("JobID", "Submit")
@@ -24,7 +25,7 @@ def read_sacct(path: Path) -> JobTrace:
     errors = TraceErrors(str(path))
     rows: list[TraceRow] = []
     never_started = running = 0
-    for row in named_rows(path, COLUMNS, errors, delimiter="|"):
+    for row in parsable_rows(path, COLUMNS, errors):
         job_id = row.text("JobID")
         if not job_id or "." in job_id:
             continue

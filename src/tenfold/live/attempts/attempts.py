@@ -199,6 +199,7 @@ class Attempts:
                 team=active.job.team,
                 run_spec=self.registry.run_spec(active.job.id),
                 members=members,
+                limit_ms=active.job.limit_ms,
             )
         )
 

@@ -9,7 +9,7 @@ from tenfold.model.job.recorded import RecordedJob
 from tenfold.model.units import SECOND
 from tenfold.sim.measure.timeline import Span
 from tenfold.study.assess.anonymous import anonymous
-from tenfold.study.assess.causes import Causes, Run, wait_causes
+from tenfold.study.assess.causes import Causes, Run, memory_gib_of, wait_causes
 from tenfold.study.assess.changes import Changes, Simulated, changes_of, closest_policy, price_of
 from tenfold.study.assess.evidence import Evidence
 from tenfold.study.assess.growth import Outlook, outlook_of
@@ -22,6 +22,8 @@ class FleetNode(Struct, frozen=True, kw_only=True):
 
     gpus: int
     cpus: float
+    memory_gib: float
+    """That jobs may be allocated; 0 if not known."""
     partitions: tuple[str, ...]
 
 
@@ -67,7 +69,7 @@ def assess(evidence: Evidence, *, hidden: bool, done: Callable[[str], None]) -> 
     done("finding out why jobs waited")
     causes = wait_causes(shown, runs)
     outlook = None
-    if shown.work:
+    if shown.work and shown.has_history:
         outlook = outlook_of(shown, lambda count: done(f"scaling up the load: {count} runs"))
     price, _ = price_of(shown.spec)
     held = use.held.unrequested + (use.held.low_cpu or 0.0)
@@ -93,12 +95,13 @@ def assess(evidence: Evidence, *, hidden: bool, done: Callable[[str], None]) -> 
 
 
 def _fleet_nodes(evidence: Evidence) -> dict[str, FleetNode]:
-    partitions = {node.name: node.partitions for node in evidence.nodes}
+    known = {node.name: node for node in evidence.nodes}
     return {
         str(node.id): FleetNode(
             gpus=node.gpus,
             cpus=node.cpus_milli / 1_000,
-            partitions=partitions.get(str(node.id), ()),
+            memory_gib=memory_gib_of(known.get(str(node.id))),
+            partitions=known[str(node.id)].partitions if str(node.id) in known else (),
         )
         for node in evidence.simulated_nodes()
     }

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from tenfold.model.job.recorded import RecordedJob
+from tenfold.model.job.recorded import RecordedJob, RecordedNode
 from tenfold.study.assess.evidence import Evidence
 
 LOOKS = 8
@@ -19,6 +19,8 @@ LOOKS = 8
 SHORT_S = 60.0
 """A shorter wait is the pace of the scheduler."""
 HOUR_S = 3_600.0
+MEMORY_GIB_OFF = 0.5
+"""Slurm prints the memory of a job in rounded units."""
 
 CAUSES: Mapping[str, str] = {
     "own": "Held by the user: dependency, begin time or hold",
@@ -140,12 +142,13 @@ class _Sweep:
         self._runs = runs
         self._gpus: dict[str, int] = {}
         self._cpus: dict[str, float] = {}
+        self._memory: dict[str, float] = {}
         self._types: dict[str, str] = {}
         self._partitions: dict[str, tuple[str, ...]] = {}
         self._describe(evidence)
         self._placed = any(run.nodes for run in runs)
         self._free = dict(self._gpus)
-        self._cpus_free = dict(self._cpus)
+        self._cpus_free, self._memory_free = dict(self._cpus), dict(self._memory)
         self._whole = sum(self._gpus.values())
         self._allocated = 0.0
         self._groups: dict[tuple[str, str], _Group] = {}
@@ -215,18 +218,20 @@ class _Sweep:
             return "fleet"
         if group.with_free(per_node) < members:
             return "scattered" if group.free() >= gpus and gpus else "full"
-        if not self._has_cpus(record, group, per_node, members):
+        if not self._has_others(record, group, per_node, members):
             return "cpus"
         queue = group.waiting
         while queue and started[queue[0][2]]:
             heappop(queue)
         return "order" if queue and queue[0][2] != place else "limit"
 
-    def _has_cpus(self, record: RecordedJob, group: _Group, per_node: int, members: int) -> bool:
-        needed = record.cpus / members
+    def _has_others(self, record: RecordedJob, group: _Group, per_node: int, members: int) -> bool:
+        """Return whether enough nodes with the GPUs have the CPUs and memory too."""
+        cpus, memory = record.cpus / members, record.memory_gib / members - MEMORY_GIB_OFF
         fits = 0
         for name in group.gpus:
-            if self._free[name] >= per_node and self._cpus_free[name] >= needed:
+            has_gpus = self._free[name] >= per_node
+            if has_gpus and self._cpus_free[name] >= cpus and self._memory_free[name] >= memory:
                 fits += 1
                 if fits >= members:
                     return True
@@ -241,12 +246,14 @@ class _Sweep:
         if run.record.gpus and not each:
             each = 1
         cpus = run.record.cpus / len(run.nodes)
+        memory = run.record.memory_gib / len(run.nodes)
         for name in run.nodes:
             if name not in self._free:
                 continue
             before = _within(self._free[name], self._gpus[name])
             self._free[name] -= sign * each
             self._cpus_free[name] -= sign * cpus
+            self._memory_free[name] -= sign * memory
             after = _within(self._free[name], self._gpus[name])
             if before != after:
                 for group in self._of_node.get(name, ()):
@@ -259,6 +266,7 @@ class _Sweep:
             self._gpus[node.id] = node.gpus
             self._types[node.id] = node.accelerator
             self._cpus[node.id] = node.cpus_milli / 1_000 if node.cpus_milli else float("inf")
+            self._memory[node.id] = memory_gib_of(known) or float("inf")
             self._partitions[node.id] = known.partitions if known else ()
 
     def _group(self, record: RecordedJob) -> _Group:
@@ -283,6 +291,11 @@ class _Sweep:
             if any(_same_type(kind, self._types[name]) for kind in record.gpu_types)
         }
         return typed or named
+
+
+def memory_gib_of(node: RecordedNode | None) -> float:
+    """Return the memory that jobs may be allocated on a node; 0 if not known."""
+    return node.memory_mib / 1_024 if node is not None else 0.0
 
 
 def _same_type(wanted: str, accelerator: str) -> bool:

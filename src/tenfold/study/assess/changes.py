@@ -22,7 +22,7 @@ from tenfold.model.policy.governance import GovernanceRules
 from tenfold.model.policy.policy import Policy
 from tenfold.model.policy.slurm import SlurmPolicy
 from tenfold.model.policy.team_quotas import with_quotas
-from tenfold.model.units import HOUR, HOURS_PER_MONTH, usd
+from tenfold.model.units import HOUR, HOURS_PER_MONTH, SECOND, usd
 from tenfold.sim.measure.meters import requested_milli
 from tenfold.study.assess.evidence import Evidence
 from tenfold.study.assess.halves import (
@@ -43,6 +43,10 @@ GPU_WAIT_MORE_MOST = 1.1
 """A policy may not make a requested GPU-hour wait longer than this times as long."""
 SAVED_LEAST = 0.02
 """A change that saves a smaller share of the waiting is none."""
+WINDOW_LEAST = 0.5
+"""Waits count to the end of a half: one shorter than this share of the mean wait hides them."""
+SAVED_LEAST_S = 1.0
+"""Nor is one that saves less of each job's wait: that is the pace of a scheduler."""
 STEPS = (0.05, 0.1, 0.2)
 """How much larger a purchase makes the fleet."""
 DEEP_BACKFILL = 2_000
@@ -126,10 +130,18 @@ class Simulated(NamedTuple):
 def changes_of(evidence: Evidence, done: Callable[[str], None]) -> Simulated:
     """Return the changes that would help most."""
     if len(evidence.work) < JOBS_LEAST:
-        said = f"{len(evidence.work)} jobs are too few to try changes on (at least {JOBS_LEAST})"
+        many = len(evidence.work)
+        said = f"too few jobs to try changes on: {many}, and it takes at least {JOBS_LEAST}"
         nothing = Changes(calibrations=(), candidates=(), changes=(), notes=(said,), price_words="")
         return Simulated(nothing, (), ())
-    return _Search(evidence, done).run()
+    search = _Search(evidence, done)
+    short = search.too_short()
+    if short is not None:
+        nothing = Changes(
+            calibrations=(), candidates=(), changes=(), notes=(short,), price_words=""
+        )
+        return Simulated(nothing, (), ())
+    return search.run()
 
 
 class _Search:
@@ -141,6 +153,24 @@ class _Search:
         self._first, self._second = halves_of(evidence, self._begun)
         self._price, self._price_words = price_of(evidence.spec)
         self._runs = 0
+
+    def too_short(self) -> str | None:
+        """Return why waits within a half say nothing; None if they do."""
+        waits = [
+            start - job.submitted_ms
+            for job in self._evidence.work
+            if (start := self._evidence.starts_ms.get(job.id)) is not None
+        ]
+        mean_ms = sum(waits) / max(1, len(waits))
+        for half in (self._first, self._second):
+            length_ms = half.until_ms - half.from_ms
+            if length_ms < WINDOW_LEAST * mean_ms:
+                return (
+                    f"the {len(half.measured):,} jobs of the {half.name} were submitted within "
+                    f"{length_ms / SECOND:,.0f} s, and a job waited {mean_ms / SECOND:,.0f} s on "
+                    "average: too short a time to try changes on"
+                )
+        return None
 
     def run(self) -> Simulated:
         tried = self._simulate(self._first, None)
@@ -169,7 +199,10 @@ class _Search:
                 notes.append(_none_helps(kind, trials))
                 continue
             gave = self._simulate(self._second, best.option)
-            changes.append(self._change(best, baseline, gave, ladder, base[0], calibrated))
+            change = self._change(best, baseline, gave, ladder, base[0], calibrated)
+            changes.append(change)
+            if not _saves(change.gave.before, change.gave.after):
+                notes.append(f"not recommended: {change.name} saved nothing on the second half")
         for half in (self._first, self._second):
             if half.share < 1:
                 notes.append(
@@ -468,6 +501,13 @@ def _candidate(trial: _Trial, base: HalfRun) -> Candidate:
     )
 
 
+def _saves(before: HalfFigures, after: HalfFigures) -> bool:
+    return (
+        after.waiting_hours < before.waiting_hours * (1 - SAVED_LEAST)
+        and before.mean_wait_s - after.mean_wait_s >= SAVED_LEAST_S
+    )
+
+
 def _is_allowed(before: HalfFigures, after: HalfFigures) -> bool:
     """Return whether large jobs do not pay for a shorter mean wait."""
     return after.gpu_hours_waiting <= max(1.0, before.gpu_hours_waiting) * GPU_WAIT_MORE_MOST
@@ -479,8 +519,7 @@ def _best(kind: str, trials: Sequence[_Trial], base: HalfRun) -> _Trial | None:
     good = [
         one
         for one in trials
-        if one.run.figures.waiting_hours < before.waiting_hours * (1 - SAVED_LEAST)
-        and _is_allowed(before, one.run.figures)
+        if _saves(before, one.run.figures) and _is_allowed(before, one.run.figures)
     ]
     if not good:
         return None

@@ -46,9 +46,12 @@ NODE_GPUS = 8
 """GPUs of a node that nothing tells about."""
 LEAD_S = 86_400.0
 """How long before its first recorded end a history may begin."""
+MOMENT_S = 1.0
+"""A shorter record is what can be seen at one moment: the queue of a Slurm without accounting."""
 FIRST_DATE_S = 946_684_800.0
 """Times before the year 2000 count from the start of a trace, and are no dates."""
-
+LIVE = "live"
+GPUS_UNSEEN = "GPUs of jobs that ended"
 
 UNSEEN_IN_TRACES = (
     ("which nodes jobs ran on", "accounting with node names, as `sacct` prints it"),
@@ -107,6 +110,11 @@ class Evidence(Struct, frozen=True, kw_only=True):
         return bool(self.starts_ms)
 
     @property
+    def has_history(self) -> bool:
+        """Return whether the record covers more than this moment."""
+        return self.until_s - self.from_s > MOMENT_S
+
+    @property
     def is_dated(self) -> bool:
         """Return whether its times are dates."""
         return self.until_s > FIRST_DATE_S
@@ -131,7 +139,7 @@ def from_slurm(output: SlurmOutput, catalogue: Catalogue, policy: str | None) ->
             ("jobs of other users", f"an operator: Slurm is set to `PrivateData={private}`")
         )
     printed = _Output(
-        source="live",
+        source=LIVE,
         nodes=output.nodes,
         config=output.config,
         partitions=output.partitions,
@@ -227,7 +235,12 @@ def _unseen(
 ) -> list[tuple[str, str]]:
     """Return what Slurm's commands did not say, and what would let it."""
     found: list[tuple[str, str]] = []
-    if not output.jobs:
+    tracked = _setting(output.config, "AccountingStorageTRES").lower()
+    if output.jobs and output.config and "gres/gpu" not in tracked:
+        found.append(
+            (GPUS_UNSEEN, "`AccountingStorageTRES=gres/gpu` in slurm.conf, for jobs from then on")
+        )
+    if not output.jobs and output.source != LIVE:
         found.append(("jobs that ended", "`sacct`: without accounting there is no history"))
     if not output.nodes:
         found.append(("the nodes", "`scontrol show nodes` in the same folder, or `--fleet`"))
@@ -299,10 +312,10 @@ def _job(
 
 
 def from_trace(
-    path: Path, fleet: Path | None, catalogue: Catalogue, policy: str | None
+    path: Path, fleet: Path | None, catalogue: Catalogue, policy: str | None, name: str = ""
 ) -> Evidence:
-    """Return the evidence in a trace of any known format."""
-    trace = job_trace(path)
+    """Return the evidence in a trace of any known format; `name` is one of several in a file."""
+    trace = job_trace(path, trace=name)
     statuses, starts = trace.statuses, trace.starts_ms
     records = [_record_of(job, statuses.get(job.id, ""), starts.get(job.id)) for job in trace.jobs]
     ran = [one for one in records if not starts or one.started_s is not None]
@@ -317,12 +330,14 @@ def from_trace(
         unseen.append(("the nodes", "`--fleet`: a fleet file"))
     if not starts:
         unseen.append(("when jobs started", "start times in the trace: waits here are simulated"))
+    if not any(one.state for one in records):
+        unseen.append(("which jobs failed", "a column `status` in the trace"))
     unseen += UNSEEN_IN_TRACES
     words = "" if policy is None else f"policy `{policy}`"
     submitted = [job.submitted_s for job in records]
     evidence = Evidence(
         source=str(path),
-        cluster=path.name.partition(".")[0],
+        cluster=name or path.name.partition(".")[0],
         fleet=OpenFleet(spec=spec, layout=lay_out(spec), catalogue=catalogue),
         policy=policy_of("slurm" if policy is None else policy),
         policy_words=words,

@@ -4,12 +4,14 @@ All of it is sums over recorded runs: allocated GPUs times the hours of a run th
 period. Nothing here is simulated.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tenfold.model.job.recorded import RecordedJob, RecordedNode
-from tenfold.study.assess.evidence import Evidence
+from tenfold.study.assess.evidence import GPUS_UNSEEN, Evidence
 
 HOUR_S = 3_600.0
 BUCKETS = 60
@@ -54,10 +56,10 @@ class Held(Struct, frozen=True, kw_only=True):
     """Allocated beyond what the job asked for, as whole nodes are."""
     low_cpu: float | None
     """Of runs that used almost no CPU time; None if CPU time is not recorded."""
-    lost: float
-    """Of runs that failed, timed out or lost their node."""
-    cancelled: float
-    """Of runs that a user cancelled."""
+    lost: float | None
+    """Of runs that failed, timed out or lost their node; None if no run has its end state."""
+    cancelled: float | None
+    """Of runs that a user cancelled; None if no run has its end state."""
     overlong_limits: float | None
     """Median of the time limit over the run time of completed jobs: what backfill plans with."""
 
@@ -78,6 +80,10 @@ class Use(Struct, frozen=True, kw_only=True):
     """Seconds since the beginning, and the share of the GPUs allocated."""
     held: Held
     now: GpusNow | None
+    has_history: bool
+    """Whether the period is more than this moment."""
+    counts_gpus: bool
+    """Whether the record says how many GPUs jobs had."""
 
 
 def use_of(evidence: Evidence) -> Use:
@@ -106,6 +112,8 @@ def use_of(evidence: Evidence) -> Use:
         over_time=_over_time(evidence) if evidence.has_starts else (),
         held=_held(records, hours),
         now=_now(evidence) if evidence.nodes else None,
+        has_history=evidence.has_history,
+        counts_gpus=all(what != GPUS_UNSEEN for what, _ in evidence.unseen),
     )
 
 
@@ -176,17 +184,18 @@ def _held(records: Sequence[RecordedJob], hours: Sequence[float]) -> Held:
         if state == "completed" and job.limit_s and length_s >= 60:
             ratios.append(job.limit_s / length_s)
     ratios.sort()
+    has_states = any(job.state for job in records)
     return Held(
         unrequested=unrequested,
         low_cpu=low if known else None,
-        lost=lost,
-        cancelled=cancelled,
+        lost=lost if has_states else None,
+        cancelled=cancelled if has_states else None,
         overlong_limits=ratios[(len(ratios) - 1) // 2] if ratios else None,
     )
 
 
 def _now(evidence: Evidence) -> GpusNow:
-    nodes = evidence.nodes
+    nodes = _with_gpus_of_jobs(evidence)
     bad = [node for node in nodes if node.why_unusable]
     good = [node for node in nodes if not node.why_unusable]
     return GpusNow(
@@ -201,6 +210,20 @@ def _now(evidence: Evidence) -> GpusNow:
         pending=len(evidence.queue),
         pending_gpus=sum(job.gpus for job in evidence.queue),
     )
+
+
+def _with_gpus_of_jobs(evidence: Evidence) -> list[RecordedNode]:
+    """Return the nodes with the GPUs of running jobs, which Slurm may not add up for its nodes."""
+    held: Counter[str] = Counter()
+    for job in evidence.records:
+        if job.state != "running" or job.ended_s is not None or not job.node_names:
+            continue
+        even = [round(job.gpus / len(job.node_names))] * len(job.node_names)
+        held.update(dict(zip(job.node_names, job.node_gpus or even, strict=True)))
+    return [
+        replace(node, gpus_used=min(node.gpus, max(node.gpus_used, held[node.name])))
+        for node in evidence.nodes
+    ]
 
 
 def _free(node: RecordedNode) -> int:

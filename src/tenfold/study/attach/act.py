@@ -283,6 +283,8 @@ def why_not_placeable(record: RecordedJob, *, is_marked: bool) -> str:
         return "it asks for a reservation"
     if record.exclusive:
         return "it asks for whole nodes"
+    if "+" in record.id:
+        return "it is part of a heterogeneous job"
     names = record.features.split("&") if record.features else []
     if any(not name.replace("-", "").replace("_", "").isalnum() for name in names):
         return f"its constraint `{record.features}` is not a plain list"

@@ -110,7 +110,7 @@ class Gates:
             for name in one.nodes or self._nodes
             if (known := self._nodes.get(name)) is not None
         )
-        if free >= job.nodes:
+        if free >= job.nodes and not taken.intersection(job.required_nodes):
             return None
         first = min(blocking, key=lambda booking: booking.start_s)
         fields: dict[str, Value] = {"name": first.name, "at": moment_text(first.start_s)}

@@ -71,6 +71,17 @@ def test_a_control_plane_that_is_killed_finds_its_jobs_in_slurm(up: Up, slurm: R
     until(lambda: not slurm.ask("squeue", "--noheader"), pause_s=0.2)
 
 
+def test_nodes_of_one_partition_are_taken(slurm: RunningSlurm, tmp_path: Path):
+    slurm.ask("scontrol", "create", "PartitionName=few", "Nodes=a,b", "Hidden=YES")
+    made = Up(tmp_path / "home")
+    made.start("--executor", "slurm", "--team-users", "off", "--slurm-partition", "few")
+    try:
+        assert "nodes: 2 up" in tenfold(made, "status").stdout
+    finally:
+        made.interrupt()
+        slurm.ask("scontrol", "delete", "PartitionName=few")
+
+
 def test_root_does_not_run_the_jobs_of_teams_unasked(slurm: RunningSlurm, tmp_path: Path):
     with pytest.raises(AssertionError, match="jobs would run as root"):
         Up(tmp_path / "home").start("--executor", "slurm")

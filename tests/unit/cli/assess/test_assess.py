@@ -37,3 +37,22 @@ def test_json_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
     answer = json.loads(capsys.readouterr().out)
     assert answer["use"]["gpus"] == 32
     assert {"use", "waits", "causes", "outlook", "changes", "unseen"} <= answer.keys()
+
+
+def test_one_of_several_traces_in_a_file_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "jobs.csv"
+    rows = [f"{name},{n},{n * 60},600,{n % 3}x" for name in ("one", "two") for n in range(50)]
+    rows = [row.replace("x", "" if "one" in row else "1") for row in rows]
+    table.write_text("\n".join(["trace,job_id,submit_s,duration_s,gpus", *rows, ""]))
+    command = ["assess", "trace", str(table), "--no-html", "--json"]
+    assert main(command) == 2
+    assert "`--trace` of `tenfold assess trace`" in capsys.readouterr().err
+    assert main([*command, "--trace", "one"]) == 0
+    first = json.loads(capsys.readouterr().out)
+    assert (first["cluster"], first["use"]["jobs"]) == ("one", 50)
+    assert main([*command, "--trace", "three"]) == 2
+    assert "use one of one, two" in capsys.readouterr().err
+    assert main(["assess", "trace", str(SAVED), "--no-html", "--trace", "one"]) == 2
+    assert "output of Slurm" in capsys.readouterr().err

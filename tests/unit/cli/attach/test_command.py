@@ -42,3 +42,19 @@ def test_a_status_says_what_was_placed_and_what_was_not(tmp_path: Path, capsys: 
     assert "3 released, 2 of them started, 0 rejected by Slurm, 1 not started in time" in said
     assert said.count("its user named nodes") == 5
     assert "and 2 more" in said
+
+
+def test_a_partition_that_slurm_does_not_have_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Printed
+):
+    program = tmp_path / "scontrol"
+    program.write_text("#!/bin/sh\necho PartitionName=gpu State=UP Nodes=n1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    state = tmp_path / "state"
+    state.mkdir()
+    options = ["--act", "--partition", "gup", "--state-dir", str(state), "--once"]
+    assert main(["attach", "slurm", *options]) == 2
+    said = capsys.readouterr().err
+    assert "--partition `gup` is no partition of this cluster" in said
+    assert "use one of gpu" in said

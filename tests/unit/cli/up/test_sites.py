@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tenfold.cli.up.inputs import site_inputs
+from tenfold.cli.up.inputs import ExternalInputs, external_inputs, site_inputs
 from tenfold.cli.up.options import ExecutorOptions
 from tenfold.model.errors import InputError
 
@@ -67,3 +67,22 @@ def test_sites_have_nodes_of_their_own(tmp_path: Path):
     with pytest.raises(InputError) as caught:
         site_inputs(*files(tmp_path), "tenfold", 4)
     assert caught.value.code == "two-fleets"
+
+
+def test_only_the_nodes_of_the_slurm_partition_are_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """By what `scontrol` prints: `sinfo` refuses `--all` together with a partition."""
+    program = tmp_path / "scontrol"
+    rows = "".join(
+        f"echo 'NodeName={name} Arch=x86_64 CPUTot=8 RealMemory=1000 Gres=gpu:h100:4 State=IDLE "
+        f"Partitions={partitions}'\n"
+        for name, partitions in (("a1", "gpu,debug"), ("a2", "gpu.old"), ("a3", "gpu"))
+    )
+    program.write_text(f'#!/bin/sh\n[ "$3" = --json ] && echo "no json" >&2 && exit 1\n{rows}')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    found = external_inputs(ExternalInputs(partition="gpu"), "tenfold", None, tmp_path / "state")
+    assert sorted(str(node.id) for node in found.nodes) == ["a1", "a3"]
+    with pytest.raises(InputError, match="partition `gup` has no node"):
+        external_inputs(ExternalInputs(partition="gup"), "tenfold", None, tmp_path / "state")

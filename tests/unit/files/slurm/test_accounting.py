@@ -105,3 +105,43 @@ def test_a_request_per_node_has_a_count_and_types(
     text: str, found: tuple[int, tuple[str, ...]]
 ) -> None:
     assert gpus_of_request(text) == found
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a|b",
+        "|",
+        "ends in a bar|",
+        "two\nlines",
+        "two\n\nempty\n",
+        "a|b\nc|d|e",
+        "of a\x0bprinter\u2028page",
+        'a quote " and a comma,',
+    ],
+)
+def test_a_name_with_bars_and_line_breaks_is_one_cell(name: str, tmp_path: Path) -> None:
+    text = listing({"JobName": name, "QOS": ""}, {"JobID": "13", "JobName": "next"})
+    path = tmp_path / "sacct.txt"
+    path.write_text(text)
+    for jobs in (read_accounting_text(text, "sacct"), read_accounting(path)):
+        assert [(job.id, job.name) for job in jobs] == [("12_3", name.strip()), ("13", "next")]
+        assert (jobs[0].user, jobs[0].gpus, jobs[0].ended_s) == ("ann", 16, 1400)
+
+
+def test_the_free_text_that_holds_the_bars_is_found_among_several(tmp_path: Path) -> None:
+    path = tmp_path / "sacct.txt"
+    path.write_text(
+        "JobID|JobName|State|Submit|Start|End|Comment|NodeList\n"
+        "7|train|COMPLETED|10|20|30|see a|b|c|n1\n"
+        "8|x|y|FAILED|10|20|30|none|n2\n"
+    )
+    first, second = read_accounting(path)
+    assert (first.name, first.state, first.node_names) == ("train", "completed", ("n1",))
+    assert (second.name, second.state, second.node_names) == ("x|y", "failed", ("n2",))
+
+
+def test_a_row_that_was_cut_off_does_not_take_the_next_one(tmp_path: Path) -> None:
+    path = tmp_path / "sacct.txt"
+    path.write_text("JobID|Submit|State|Start|End\n7|10|COMPLETED\n8|10|COMPLETED|20|30\n")
+    assert [(job.id, job.ended_s) for job in read_accounting(path)] == [("7", None), ("8", 30)]

@@ -185,3 +185,12 @@ def test_bad_input_names_the_file_and_the_error(text: str, code: str):
     assert caught.value.code == code
     assert caught.value.file == "saved.json"
     assert caught.value.hint
+
+
+def test_a_reason_says_since_when_as_a_date() -> None:
+    text = (
+        "NodeName=n1 Arch=x86_64 CPUTot=8 RealMemory=100\n   Gres=gpu:h100:8\n   State=IDLE+DRAIN\n"
+        "   Reason=fan [x] is loud [root@1795124934]\n"
+    )
+    (node,) = read_slurm_nodes(text, "nodes.txt").nodes
+    assert node.why_unusable == "drain: fan [x] is loud [root@2026-11-19 21:48:54 UTC]"

@@ -80,3 +80,41 @@ def test_members_are_listed(text: str, numbers: list[int]) -> None:
 def test_other_json_is_refused() -> None:
     with pytest.raises(InputError, match="no list `jobs`"):
         read_queue("{}", "queue.json")
+
+
+@pytest.mark.parametrize(
+    ("option", "gpus", "types"),
+    [
+        ({"tres_per_job": "gres:gpu:3"}, 3, ()),
+        ({"tres_per_node": "gres:gpu:h100:4"}, 8, ("h100",)),
+        ({"tres_per_task": "gres:gpu:a100:1", "tasks": 6}, 6, ("a100",)),
+        ({"tres_per_socket": "gres:gpu:1", "sockets_per_node": 2}, 4, ()),
+        ({}, 0, ()),
+    ],
+)
+def test_gpus_are_counted_where_slurm_does_not_track_them(
+    option: dict[str, object], gpus: int, types: tuple[str, ...]
+) -> None:
+    plain = {"tres_per_node": "", "tres_req_str": "cpu=2,mem=500G,node=2,billing=2"}
+    (job,) = jobs(**{**plain, **option})
+    assert (job.gpus, job.gpus_asked, job.gpu_types) == (gpus, gpus, types)
+
+
+def test_gpus_of_a_running_job_are_those_of_its_nodes_where_slurm_does_not_track_them() -> None:
+    (job,) = jobs(
+        job_state="RUNNING",
+        nodes="n[1-2]",
+        start_time=1010,
+        tres_per_node="",
+        tres_req_str="cpu=2,node=2",
+        tres_alloc_str="cpu=2,node=2",
+        gres_detail=["gpu:h100:2(IDX:0-1)", "gpu:h100:4(IDX:0-3)"],
+    )
+    assert (job.gpus, job.node_gpus) == (6, (2, 4))
+
+
+def test_a_part_of_a_heterogeneous_job_has_the_id_that_accounting_has() -> None:
+    assert [job.id for job in jobs(het_job_id=7, het_job_offset=0)] == ["7+0"]
+    (second,) = jobs(job_id=8, het_job_id=7, het_job_offset=1)
+    assert (second.id, second.number) == ("7+1", 8)
+    assert jobs(het_job_id=0, het_job_offset=0)[0].id == "7"

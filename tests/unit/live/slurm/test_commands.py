@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tenfold.live.slurm.attach.gather import slurm_environment
 from tenfold.live.slurm.commands import SlurmCommands
 from tenfold.model.errors import Unreachable
 
@@ -68,3 +69,14 @@ def test_input_reaches_the_command_and_nothing_is_a_shell(
 ):
     fake(tmp_path, monkeypatch, 'cat; printf %s "$1"', name="sbatch")
     assert SlurmCommands().run("sbatch", "$(id); `id`", stdin="script\n") == "script\n$(id); `id`"
+
+
+def test_settings_of_the_users_shell_do_not_narrow_what_is_read():
+    shell = {"PATH": "/bin", "SLURM_CONF": "/c", "SQUEUE_STATES": "RUNNING", "SACCT_FORMAT": "User"}
+    assert slurm_environment(shell) == {
+        "PATH": "/bin",
+        "SLURM_CONF": "/c",
+        "SLURM_TIME_FORMAT": "%s",
+        "SQUEUE_ALL": "1",
+        "SCONTROL_ALL": "1",
+    }

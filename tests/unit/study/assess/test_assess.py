@@ -7,14 +7,26 @@ from pathlib import Path
 
 import pytest
 from msgspec.json import encode
+from msgspec.structs import replace
 
+from tenfold.cli.assess.page import assess_page
+from tenfold.cli.assess.words import fullness, headline, held_text, waits_text
 from tenfold.compose.fleet import load_facts
 from tenfold.files.slurm.saved import SavedOutput, read_saved
+from tenfold.live.slurm.attach.gather import SlurmOutput
 from tenfold.model.errors import InputError
+from tenfold.model.job.recorded import RecordedJob
 from tenfold.study.assess.anonymous import anonymous
 from tenfold.study.assess.assess import Assessed, assess, starts_of
 from tenfold.study.assess.causes import Run, wait_causes
-from tenfold.study.assess.evidence import Evidence, from_saved, from_trace
+from tenfold.study.assess.changes import changes_of
+from tenfold.study.assess.evidence import (
+    Evidence,
+    from_saved,
+    from_slurm,
+    from_trace,
+    with_records,
+)
 from tenfold.study.assess.growth import trend_of
 from tenfold.study.assess.use import use_of
 
@@ -149,6 +161,8 @@ def test_a_trace_without_start_times_is_simulated_and_says_so(tmp_path: Path) ->
     assert "no start times" in found.changes.calibrations[0].sentence
     assert "when jobs started" in dict(found.unseen)
     assert any("set `--fleet`" in one for one in found.assumed)
+    assert found.use.held.lost is None, "the trace does not say how jobs ended"
+    assert "which jobs failed" in dict(found.unseen)
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
@@ -162,6 +176,59 @@ def test_accounting_alone_is_enough() -> None:
     evidence = from_saved(alone, SAVED, None, load_facts(None), None)
     assert evidence.spec.gpus == 32
     assert "the nodes" in dict(evidence.unseen)
+
+
+def test_a_wait_for_memory_is_a_wait_for_memory(evidence: Evidence) -> None:
+    nodes = tuple(replace(node, memory_mib=1_024 * 500) for node in evidence.nodes)
+    assert len(nodes) == 4
+    names = [node.name for node in nodes]
+    held = RecordedJob(id="1", submitted_s=0, started_s=0.0, ended_s=900.0, gpus=4, nodes=4,
+                       node_names=tuple(names), memory_gib=2_000)  # fmt: skip
+    waits = RecordedJob(id="2", submitted_s=100, started_s=900.0, ended_s=950.0, gpus=1,
+                        node_names=(names[0],), memory_gib=100)  # fmt: skip
+    runs = [Run(job, job.started_s or 0, job.ended_s or 0, job.node_names) for job in (held, waits)]
+    (row,) = wait_causes(replace(evidence, nodes=nodes), runs).rows
+    assert (row.code, row.jobs) == ("cpus", 1)
+    unknown = tuple(replace(node, memory_mib=0) for node in nodes)
+    (row,) = wait_causes(replace(evidence, nodes=unknown), runs).rows
+    assert row.code == "limit"
+
+
+def test_without_accounting_only_this_moment_is_known() -> None:
+    saved = read_saved(SAVED)
+    output = SlurmOutput(nodes=saved.nodes, config=saved.config, queue=saved.queue, now_s=2e9)
+    output.unseen = [("jobs that ended", "slurmdbd")]
+    found = assess(from_slurm(output, load_facts(None), None), hidden=False, done=_quiet).assessment
+    assert not found.use.has_history
+    assert found.outlook is None
+    assert [what for what, _ in found.unseen].count("jobs that ended") == 1
+    assert "only this moment" in headline(found)
+    assert (fullness(found), waits_text(found), held_text(found)) == ("", "", "")
+    assert "No history of jobs" in assess_page(found)
+
+
+def test_accounting_that_does_not_count_gpus_is_named() -> None:
+    saved = read_saved(SAVED)
+    saved.config = saved.config.replace("gres/gpu", "fs/disk")
+    evidence = from_saved(saved, SAVED, None, load_facts(None), None)
+    assert "AccountingStorageTRES" in dict(evidence.unseen)["GPUs of jobs that ended"]
+    assert not use_of(evidence).counts_gpus
+
+
+def test_gpus_of_running_jobs_count_where_slurm_does_not_add_them_up(evidence: Evidence) -> None:
+    before = use_of(evidence).now
+    untold = tuple(replace(node, gpus_used=0) for node in evidence.nodes)
+    after = use_of(replace(evidence, nodes=untold)).now
+    assert before is not None
+    assert after is not None
+    assert after.allocated == before.allocated > 0
+
+
+def test_jobs_that_came_all_at_once_are_no_halves_to_try_changes_on(evidence: Evidence) -> None:
+    burst = [replace(job, submitted_s=evidence.from_s, eligible_s=None) for job in evidence.records]
+    found = changes_of(with_records(evidence, burst), _quiet).changes
+    assert not found.changes
+    assert "too short a time to try changes on" in found.notes[0]
 
 
 def _quiet(text: str) -> None:

@@ -87,6 +87,11 @@ def test_a_reservation_of_one_node_leaves_the_other() -> None:
     known = settings(bookings=(Booking(name="m", start_s=NOW_S, end_s=NOW_S + 9, nodes=("n1",)),))
     assert Gates([], NODES, known, NOW_S).of(JOB) is None
     assert Gates([], DOWN, known, NOW_S).of(JOB) is not None
+    named = replace(JOB, required_nodes=("n1",))
+    reason = Gates([], NODES, known, NOW_S).of(named)
+    assert reason is not None, "the node that it names is the reserved one"
+    assert reason.code == "reserved-before-its-end"
+    assert Gates([], NODES, known, NOW_S).of(replace(named, required_nodes=("n2",))) is None
 
 
 def test_a_limit_counts_jobs_and_single_jobs_too() -> None:

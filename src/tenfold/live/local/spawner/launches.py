@@ -127,6 +127,8 @@ def launch_line(
         ],
         "ordered_ms": now_ms(),
     }
+    if launch.limit_ms is not None:
+        line["limit_ms"] = launch.limit_ms
     if spec.slurm_variables:
         line["slurm_variables"] = True
     if spec.submit_folder and not spec.folder:

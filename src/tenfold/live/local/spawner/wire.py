@@ -62,6 +62,8 @@ class LaunchLine(TypedDict):
     saves_every_ms: int | None
     grace_ms: int
     silent_ms_most: int | None
+    limit_ms: NotRequired[int]
+    """How long it may run, if that is limited; for the engine's own plans."""
     log_bytes_most: int
     pids_most: NotRequired[int]
     """Processes and threads; missing or 0 for no limit."""

@@ -22,6 +22,7 @@ WINDOW_LEAST_S = 3_600.0
 QUERY_S = 3.0
 """A query should take about this long."""
 ROWS_MOST = 500_000
+_OWN_SETTINGS = ("SQUEUE_", "SCONTROL_", "SACCT_")
 EMPTY_DAYS = 45.0
 """After so long without a job, the history is taken to begin."""
 
@@ -51,8 +52,14 @@ class AccountingLimits(Struct, frozen=True, kw_only=True):
 
 
 def slurm_environment(environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment in which Slurm prints times as seconds since 1970."""
-    return {**(os.environ if environment is None else environment), "SLURM_TIME_FORMAT": "%s"}
+    """Return the environment in which Slurm prints everything, with times as seconds since 1970.
+
+    Without `*_ALL`, partitions that are hidden from this user are left out, with their nodes and
+    jobs. What a user's shell sets for these commands (`SQUEUE_STATES`) would leave out more.
+    """
+    given = os.environ if environment is None else environment
+    kept = {name: value for name, value in given.items() if not name.startswith(_OWN_SETTINGS)}
+    return {**kept, "SLURM_TIME_FORMAT": "%s", "SQUEUE_ALL": "1", "SCONTROL_ALL": "1"}
 
 
 def gather(

@@ -5,16 +5,19 @@ is found again even if the controller died before it noted the Slurm job id; its
 only if it can claim the attempt, so a second submission of the same attempt ends at once.
 """
 
+import math
 import os
 import secrets
 import shutil
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from shlex import quote
 
 from msgspec import Struct
 
+from tenfold.files.slurm.settings import PartitionState, read_partitions
 from tenfold.live.executor import Launch
 from tenfold.live.external.engine import EngineRefusal, Listing, Mark, Submission, Target
 from tenfold.live.external.script import CLAIM, NAME, OWNER, TAKEN, Engagement, member_script
@@ -31,6 +34,11 @@ PASSED = ("PATH", "LANG", "TZ", "HOME", "USER", "LOGNAME", "SHELL", "SLURM_CONF"
 ID_FILE = "slurm-id"
 BATCH_OUTPUT = "job.out"
 SUBMIT_TIMEOUT_S = 30.0
+LIMIT_SLACK_S = 120.0
+"""Tenfold ends a job at its time limit; Slurm's limit lies so much after that and its grace."""
+PARTITIONS_S = 300.0
+"""The time limits of partitions are read this often."""
+PARTITIONS = ("scontrol", "--all", "show", "partitions", "--oneliner")
 IMAGE_RUNTIMES = ("apptainer", "singularity")
 BUSY = ("contact", "timed out", "temporarily", "try again", "connection", "communication")
 """In messages of `sbatch` after which the same order can succeed later."""
@@ -85,6 +93,8 @@ class SlurmEngine:
         found = [one for one in IMAGE_RUNTIMES if shutil.which(one, path=own.get("PATH"))]
         self._image_runtime = found[0] if found else ""
         self._has_pyxis: bool | None = None
+        self._partition: PartitionState | None = None
+        self._partition_at_s = -PARTITIONS_S
 
     def why_refused(self, launch: Launch) -> Reason | None:
         """Return why Slurm can never start an attempt."""
@@ -214,8 +224,35 @@ class SlurmEngine:
             words["mem"] = f"{first['memory_mib']}M"
         if user is not None:
             words |= {"uid": str(user["uid"]), "gid": str(user["gid"])}
+        words["time"] = self._time(launch)
         named = [f"--{name}={value}" for name, value in words.items() if value]
         return ["sbatch", "--parsable", "--no-requeue", *named]
+
+    def _time(self, launch: LaunchLine) -> str:
+        """Return the time to ask for, in minutes; empty for what Slurm gives a job by itself.
+
+        With the limit of the job, Slurm can start it before others and before a reservation. A
+        partition may give less than its most to a job that names no time, and would end it then.
+        """
+        limit_ms, partition = launch.get("limit_ms"), self._own_partition()
+        most_s = None if partition is None else partition.time_max_s
+        if limit_ms is not None:
+            wanted_s = (limit_ms + launch["grace_ms"]) / 1_000 + LIMIT_SLACK_S
+            return _minutes(wanted_s if most_s is None else min(wanted_s, most_s))
+        if partition is None or partition.time_default_s is None:
+            return ""
+        return "UNLIMITED" if most_s is None else _minutes(most_s)
+
+    def _own_partition(self) -> PartitionState | None:
+        """Return the partition that jobs go to; None while it is not known."""
+        if time.monotonic() - self._partition_at_s >= PARTITIONS_S:
+            self._partition_at_s = time.monotonic()
+            named = self._options.partition
+            with suppress(Unreachable):
+                found = read_partitions(self._commands.run(*PARTITIONS))
+                own = [one for one in found if (one.name == named if named else one.is_default)]
+                self._partition = own[0] if own else None
+        return self._partition
 
     def _pyxis(self) -> bool:
         """Return whether `srun` knows images. Asked once, and only for a job with one."""
@@ -228,6 +265,10 @@ class SlurmEngine:
 
     def _runs_pyxis(self, launch: LaunchLine) -> bool:
         return bool(launch["image"]) and self._pyxis()
+
+
+def _minutes(seconds: float) -> str:
+    return str(max(1, math.ceil(seconds / 60)))
 
 
 def _batch_script(launch: LaunchLine, folder: str, mounts: Sequence[str]) -> str:

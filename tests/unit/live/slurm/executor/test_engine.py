@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tenfold.live.executor import Launch, Member
 from tenfold.live.external.engine import Submission
@@ -134,3 +135,38 @@ def test_the_name_of_an_executor_stays(commands: Commands, tmp_path: Path):
         ids.add((tmp_path / "home" / "slurm-id").read_text())
     assert len(ids) == 1
     assert os.stat(tmp_path / "home").st_mode & 0o077 == 0
+
+
+PARTITIONS = """\
+echo "PartitionName=debug State=UP Default=NO MaxTime=00:30:00 DefaultTime=00:05:00 Nodes=a,b"
+echo "PartitionName=gpu State=UP Default=YES MaxTime=7-00:00:00 DefaultTime=01:00:00 Nodes=a,b"
+echo "PartitionName=free State=UP Default=NO MaxTime=UNLIMITED DefaultTime=01:00:00 Nodes=a,b"
+echo "PartitionName=plain State=UP Default=NO MaxTime=2-00:00:00 DefaultTime=NONE Nodes=a,b"
+"""
+
+
+@pytest.mark.parametrize(
+    ("partition", "limit_s", "asked"),
+    [
+        ("", 3_600, "--time=63"),
+        ("debug", 3_600, "--time=30"),
+        ("debug", None, "--time=30"),
+        ("", None, "--time=10080"),
+        ("free", None, "--time=UNLIMITED"),
+        ("free", 90, "--time=4"),
+        ("plain", None, ""),
+    ],
+)
+def test_slurm_is_told_how_long_a_job_may_run(
+    tmp_path: Path, partition: str, limit_s: int | None, asked: str
+):
+    """Or it would end the job after the default time of its partition, and could not backfill."""
+    (tmp_path / "bin").mkdir()
+    known = Commands(tmp_path / "bin", sbatch="cat > /dev/null; echo 42", scontrol=PARTITIONS)
+    engine = known.engine(tmp_path / "home", SlurmOptions(partition=partition))
+    limit_ms = None if limit_s is None else Millis(limit_s * 1_000)
+    submitted(engine, replace(launch(*gang()), limit_ms=limit_ms), tmp_path / "attempt")
+    found = [word for word in known.words("sbatch") if word.startswith("--time")]
+    assert found == ([asked] if asked else [])
+    submitted(engine, launch(*gang()), tmp_path / "attempt")
+    assert engine.cost().startswith("3 Slurm commands"), "partitions are read once"
