@@ -12,13 +12,27 @@ Floats = NDArray[np.float64]
 
 
 ROUNDING_S = 1e-6
+PARTS_MOST = 500_000
 
 
 class Availability(Struct, frozen=True):
-    """Whether spot capacity is available, from each of these times to the next; then it repeats."""
+    """Whether spot capacity is available, from each of these times to the next; then it repeats.
+
+    A job decides at each of these times, and knows how long it is to the next.
+    """
 
     lasts_s: Floats
     is_up: NDArray[np.bool_]
+
+    def split(self, step_s: float) -> "Availability":
+        """Return the same availability in parts that are no longer than a step.
+
+        Rows that are far apart, such as one row per change, would otherwise hide from the job that
+        it may decide in between, and show it how long its capacity lasts.
+        """
+        step_s = max(step_s, float(self.lasts_s.sum()) / PARTS_MOST)
+        parts = np.maximum(np.ceil(self.lasts_s / step_s - ROUNDING_S), 1).astype(np.intp)
+        return Availability(np.repeat(self.lasts_s / parts, parts), np.repeat(self.is_up, parts))
 
 
 class SpotState(Struct):

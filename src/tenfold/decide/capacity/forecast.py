@@ -10,6 +10,7 @@ from math import ceil
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tenfold.decide.capacity.methods import Floats, Periods, methods_for
@@ -22,6 +23,8 @@ CALIBRATED_ON = 3
 """The most recent origins, which the width is calibrated on: at earlier ones methods had seen less
 of the series and made larger errors than they will make now.
 """
+VALUES_PER_SERIES = 24
+"""Past values that the width rests on at least, if the horizon is short."""
 BLOCKS = 4
 """Parts of the horizon whose coverage is measured one by one."""
 VALUES_LEAST = 8
@@ -50,6 +53,11 @@ class Forecast(Struct, frozen=True):
     seasons: list[int]
     origins: int
     """How many times the past was forecast."""
+    coverage80: list[float]
+    """How often past values of all series together were inside their interval, by part of the
+    horizon.
+    """
+    coverage95: list[float]
 
 
 class Coverage(Struct, frozen=True):
@@ -92,7 +100,7 @@ def forecast(
         covered.append(coverage)
         for name, fit in fits.items():
             width = _width(fit.errors, shapes[name], level) * factors
-            found[name] = _with_interval(found[name], fit, width, level)
+            found[name] = _with_interval(found[name], fit, width, coverage)
     return found, covered
 
 
@@ -111,7 +119,7 @@ def _most_correlated(values: Floats) -> int | None:
     line = np.polyval(np.polyfit(np.arange(count), values, 1), np.arange(count))
     rest = values - line
     total = float(rest @ rest)
-    if total <= TINY:
+    if total <= TINY * float(values @ values):
         return None
     found: dict[int, float] = {}
     for season in SEASONS:
@@ -128,7 +136,9 @@ def _most_correlated(values: Floats) -> int | None:
 
 
 def _fit(name: str, values: Floats, horizon: int, season: int | None) -> _Fit:
-    _check(name, values, horizon)
+    error = too_short(name, len(values), horizon)
+    if error is not None:
+        raise error
     periods = find_seasons(values, season)
     methods = methods_for(len(values), periods)
     past = _past_forecasts(values, horizon, periods)
@@ -154,18 +164,19 @@ def _fit(name: str, values: Floats, horizon: int, season: int | None) -> _Fit:
     )
 
 
-def _check(name: str, values: Floats, horizon: int) -> None:
-    count = len(values)
-    if count < VALUES_LEAST or horizon > HORIZON_OVER_HISTORY * count:
-        most = int(HORIZON_OVER_HISTORY * count) if count >= VALUES_LEAST else 0
-        problem = f"a history of {count:,} values is too short for a forecast of {horizon:,}"
-        raise NoAnswer(
-            "history-too-short",
-            f"series `{name}`: {problem}",
-            f"forecast at most {most:,} values, or give a longer history"
-            if most
-            else f"give at least {VALUES_LEAST} values",
-        )
+def too_short(name: str, count: int, horizon: int) -> NoAnswer | None:
+    """Return the error if a history of so many values does not carry a forecast."""
+    if count >= VALUES_LEAST and horizon <= HORIZON_OVER_HISTORY * count:
+        return None
+    most = int(HORIZON_OVER_HISTORY * count) if count >= VALUES_LEAST else 0
+    problem = f"a history of {count:,} values is too short for a forecast of {horizon:,}"
+    return NoAnswer(
+        "history-too-short",
+        f"series `{name}`: {problem}",
+        f"forecast at most {most:,} values, or give a longer history"
+        if most
+        else f"give at least {VALUES_LEAST} values",
+    )
 
 
 def _past_forecasts(
@@ -175,7 +186,8 @@ def _past_forecasts(
     count = len(values)
     step = min(horizon, max(1, (count - VALUES_LEAST) // 2))
     least = min(max(60, 2 * step), count - step)
-    origins = min(ORIGINS_MOST, max(1, (count - least) // step))
+    most = max(ORIGINS_MOST, ceil(VALUES_PER_SERIES / horizon))
+    origins = min(most, max(1, (count - least) // step))
     found: list[tuple[dict[str, Floats], Floats]] = []
     for back in range(1, origins + 1):
         known = values[: count - back * step]
@@ -239,7 +251,8 @@ def _calibrated(
     """
     ratios: list[Floats] = []
     for fit, shape in zip(fits, shapes, strict=True):
-        for origin in range(min(CALIBRATED_ON, len(fit.errors))):
+        recent = max(CALIBRATED_ON, ceil(VALUES_PER_SERIES / len(shape)))
+        for origin in range(min(recent, len(fit.errors))):
             rest = np.delete(fit.errors, origin, axis=0) if len(fit.errors) > 1 else fit.errors
             ratios.append(fit.errors[origin] / np.maximum(_width(rest, shape, level), TINY))
     table = np.array(ratios)
@@ -263,10 +276,21 @@ def _blocks(horizon: int) -> NDArray[np.int_]:
 
 
 def _empty(fit: _Fit) -> Forecast:
-    return Forecast(fit.mean.tolist(), [], [], [], [], fit.methods, [*fit.seasons], len(fit.errors))
+    return Forecast(
+        mean=fit.mean.tolist(),
+        lo80=[],
+        hi80=[],
+        lo95=[],
+        hi95=[],
+        methods=fit.methods,
+        seasons=[*fit.seasons],
+        origins=len(fit.errors),
+        coverage80=[],
+        coverage95=[],
+    )
 
 
-def _with_interval(found: Forecast, fit: _Fit, width: Floats, level: float) -> Forecast:
+def _with_interval(found: Forecast, fit: _Fit, width: Floats, coverage: Coverage) -> Forecast:
     if fit.is_positive:
         low, high = fit.mean * np.exp(-width), fit.mean * np.exp(np.minimum(width, 50.0))
     else:
@@ -274,14 +298,6 @@ def _with_interval(found: Forecast, fit: _Fit, width: Floats, level: float) -> F
     if fit.is_never_negative:
         low = np.maximum(low, 0.0)
     lows, highs = low.tolist(), high.tolist()
-    is_wide = level == LEVELS[1]
-    return Forecast(
-        mean=found.mean,
-        lo80=found.lo80 if is_wide else lows,
-        hi80=found.hi80 if is_wide else highs,
-        lo95=lows if is_wide else found.lo95,
-        hi95=highs if is_wide else found.hi95,
-        methods=found.methods,
-        seasons=found.seasons,
-        origins=found.origins,
-    )
+    if coverage.level == LEVELS[0]:
+        return replace(found, lo80=lows, hi80=highs, coverage80=coverage.by_block)
+    return replace(found, lo95=lows, hi95=highs, coverage95=coverage.by_block)

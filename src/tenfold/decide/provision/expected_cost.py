@@ -30,6 +30,8 @@ a time (public availability traces of February 2023)."""
 PRIOR_DOWN_S = 2 * HOUR_S
 PRIOR_WEIGHT = 2.0
 """How many losses, and returns, the prior counts for."""
+TIE = 1e-9
+"""What waiting a step costs, of the task on demand: if running costs no more, the job runs."""
 LATE = 1e17
 NEVER = 1e18
 
@@ -95,7 +97,7 @@ def _best(task: SpotTask, step_s: float, works: int, slack_s: float) -> Choices:
             # If no choice is in time, on demand is the least late.
             options[ON_DEMAND] = LATE
             if slack - 1 >= step.changeover:
-                options[WAIT, :] = chain.expected(after[slack - 1], WAIT)
+                options[WAIT, :] = chain.expected(after[slack - 1], WAIT) + step.waiting
             step.add(options, ON_DEMAND, slack)
             step.add(options, SPOT, slack)
             # Spot capacity that is not there cannot be chosen.
@@ -113,6 +115,7 @@ class _Step:
     ) -> None:
         self.changeover = task.changeover_s / step_s
         """In steps of slack."""
+        self.waiting = TIE * task.work_s * task.ondemand_price
         self._changeover_s = task.changeover_s
         self._step_s = step_s
         self._prices = {SPOT: task.spot_price, ON_DEMAND: task.ondemand_price}

@@ -76,3 +76,13 @@ def test_a_history_too_short_for_the_horizon_is_refused():
         forecast({"gpus": np.arange(1.0, 31)}, 60)
     with pytest.raises(NoAnswer, match="a history of 3 values"):
         forecast({"gpus": np.array([1.0, 2, 3])}, 1)
+
+
+def test_a_single_step_has_intervals_of_two_widths():
+    one = forecast({"gpus": noisy(DAILY, 7)}, 1)[0]["gpus"]
+    assert one.origins >= 24
+    assert one.hi80[0] - one.lo80[0] < one.hi95[0] - one.lo95[0]
+
+
+def test_the_season_does_not_depend_on_the_unit():
+    assert find_seasons(noisy(DAILY, 1) * 1e-9, None).seasons == (24, 168)
