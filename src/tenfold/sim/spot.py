@@ -119,18 +119,12 @@ def spot_s_at_most(
     availability: Availability, starts: Sequence[int], *, work_s: float, deadline_s: float
 ) -> Floats:
     """Return how long each run could be on spot capacity if it knew the future and changed free."""
-    most: list[float] = []
-    samples = len(availability.is_up)
-    for start in starts:
-        now_s = up_s = 0.0
-        step = start
-        while now_s < deadline_s and up_s < work_s:
-            lasts_s = min(float(availability.lasts_s[step % samples]), deadline_s - now_s)
-            up_s += lasts_s if availability.is_up[step % samples] else 0.0
-            now_s += lasts_s
-            step += 1
-        most.append(min(up_s, work_s))
-    return np.array(most)
+    edges = np.concatenate([[0.0], np.cumsum(availability.lasts_s)])
+    up = np.concatenate([[0.0], np.cumsum(availability.lasts_s * availability.is_up)])
+    begins = edges[np.array(starts, dtype=np.intp)]
+    periods, rest = np.divmod(begins + deadline_s, edges[-1])
+    until = periods * up[-1] + np.interp(rest, edges, up)
+    return np.minimum(until - np.interp(begins, edges, up), work_s)
 
 
 def _fresh(count: int, work_s: float) -> SpotState:
