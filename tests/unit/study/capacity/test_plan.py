@@ -166,6 +166,29 @@ def test_a_class_with_a_residency_does_not_run_elsewhere():
     assert [one.offer for one in answer.rents] == ["home"]
 
 
+@pytest.mark.parametrize("delay_usd", [None, 5.0])
+def test_a_class_that_can_run_nowhere_is_named_with_its_residency(delay_usd: float | None):
+    kind = ClassTable(
+        name="secret", accelerator="H100", residency="CH", delay_usd_per_gpu_hour=delay_usd
+    )
+    plan = PlanFile(plan=Horizon(months=6, scenarios=1, draws=20), demand=(kind,))
+    with pytest.raises(InputError, match=r"`secret` can run on no own pool and no offer.*`CH`"):
+        plan_capacity(inputs(plan=plan))
+
+
+def test_demand_that_nothing_may_be_bought_for_is_said_to_be_missing():
+    answer = plan_capacity(inputs(drivers=(driver("money", "budget", 0),)))
+    assert answer.sentence.startswith("nothing is ordered; ")
+    assert "of demand is not met, from " in answer.sentence
+    assert "not met" not in plan_capacity(inputs()).sentence
+
+
+def test_without_a_purchase_price_there_is_no_break_even():
+    opened = fleet(nodes=4, power_kw=None)
+    assert plan_capacity(inputs(opened=opened)).break_even == ()
+    assert plan_capacity(inputs()).break_even
+
+
 def test_a_startup_without_owned_nodes_begins_by_renting():
     opened = fleet(nodes=4, power_kw=None)
     price = Price(kind="on-demand", usd_micros_per_hour=UsdMicros(3_000_000), basis="stated")
