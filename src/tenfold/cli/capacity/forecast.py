@@ -76,11 +76,21 @@ def _show_all(
     for name, one in found.items():
         _show(name, one, len(series[name]))
     for coverage in covered:
-        shares = ", ".join(share(one) for one in coverage.by_block)
-        show(
-            f"{share(coverage.level)} interval: covers {shares} of past values, from the first to "
-            f"the last quarter of the horizon ({count(coverage.values, 'value')})"
+        show(_coverage_line(coverage))
+
+
+def _coverage_line(coverage: Coverage) -> str:
+    interval = f"{share(coverage.level)} interval"
+    if not coverage.by_block:
+        return (
+            f"{interval}: not tested on the past, for which a history of twice the horizon and "
+            "8 values is needed"
         )
+    shares = ", ".join(share(one) for one in coverage.by_block)
+    return (
+        f"{interval}: covers {shares} of past values, from the first to the last quarter of the "
+        f"horizon ({count(coverage.values, 'value')})"
+    )
 
 
 def _show(name: str, one: Forecast, values: int) -> None:

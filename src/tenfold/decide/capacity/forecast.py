@@ -55,7 +55,7 @@ class Forecast(Struct, frozen=True):
     """How many times the past was forecast."""
     coverage80: list[float]
     """How often past values of all series together were inside their interval, by part of the
-    horizon.
+    horizon; empty if no history is long enough to tell.
     """
     coverage95: list[float]
 
@@ -65,6 +65,7 @@ class Coverage(Struct, frozen=True):
 
     level: float
     by_block: list[float]
+    """Empty if no history carries a forecast of its own past over the whole horizon."""
     values: int
 
 
@@ -78,6 +79,8 @@ class _Fit(Struct, frozen=True):
     seasons: tuple[int, ...]
     is_positive: bool
     is_never_negative: bool
+    is_tried: bool
+    """Whether the errors were made on the past, and not assumed."""
 
 
 def forecast(
@@ -142,6 +145,8 @@ def _fit(name: str, values: Floats, horizon: int, season: int | None) -> _Fit:
     periods = find_seasons(values, season)
     methods = methods_for(len(values), periods)
     past = _past_forecasts(values, horizon, periods)
+    is_tried = bool(past)
+    past = past or [_assumed_errors(values, horizon, list(methods))]
     usable = [one for one in methods if all(one in made for made, _ in past)]
     losses = np.array([[_smape(seen, made[one]) for one in usable] for made, seen in past])
     is_positive = bool(values.min() > 0)
@@ -161,6 +166,7 @@ def _fit(name: str, values: Floats, horizon: int, season: int | None) -> _Fit:
         seasons=periods.seasons,
         is_positive=is_positive,
         is_never_negative=bool(values.min() >= 0),
+        is_tried=is_tried,
     )
 
 
@@ -201,14 +207,20 @@ def _past_forecasts(
         }
         if len(seen) == horizon and made:
             found.append((made, seen))
-    if not found:
-        # Too short for a whole horizon: the errors of the naive forecast, growing with its root.
-        change = float(np.abs(np.diff(values)).mean())
-        reach = np.sqrt(np.arange(1, horizon + 1))
-        naive = np.full(horizon, values[-1])
-        made = {name: naive for name in methods_for(count, periods)}
-        found.append((made, naive + change * reach))
     return found
+
+
+def _assumed_errors(
+    values: Floats, horizon: int, names: Sequence[str]
+) -> tuple[dict[str, Floats], Floats]:
+    """Return the errors of the naive forecast, growing with the root of the horizon.
+
+    For histories that are too short to forecast their own past over the whole horizon.
+    """
+    change = float(np.abs(np.diff(values)).mean())
+    reach = np.sqrt(np.arange(1, horizon + 1))
+    naive = np.full(horizon, values[-1])
+    return dict.fromkeys(names, naive), naive + change * reach
 
 
 def _best(names: Sequence[str], losses: Floats) -> list[str]:
@@ -250,11 +262,13 @@ def _calibrated(
     Each of the most recent origins is judged by the errors of all others.
     """
     ratios: list[Floats] = []
+    tried: list[bool] = []
     for fit, shape in zip(fits, shapes, strict=True):
         recent = max(CALIBRATED_ON, ceil(VALUES_PER_SERIES / len(shape)))
         for origin in range(min(recent, len(fit.errors))):
             rest = np.delete(fit.errors, origin, axis=0) if len(fit.errors) > 1 else fit.errors
             ratios.append(fit.errors[origin] / np.maximum(_width(rest, shape, level), TINY))
+            tried.append(fit.is_tried)
     table = np.array(ratios)
     blocks = _blocks(table.shape[1])
     factors = np.full(table.shape[1], WIDER)
@@ -263,12 +277,13 @@ def _calibrated(
             at = blocks == block
             if at.any():
                 factors[at] = float(np.quantile(table[:, at], level))
+    seen = table[np.array(tried)]
     by_block = [
-        float((table[:, blocks == block] <= factors[blocks == block]).mean())
+        float((seen[:, blocks == block] <= factors[blocks == block]).mean())
         for block in range(BLOCKS)
-        if (blocks == block).any()
+        if (blocks == block).any() and len(seen)
     ]
-    return factors, Coverage(level, by_block, int(table.size))
+    return factors, Coverage(level, by_block, int(seen.size))
 
 
 def _blocks(horizon: int) -> NDArray[np.int_]:

@@ -5,6 +5,7 @@ time waited, and each start spends a changeover. Spot capacity comes and goes as
 its two means are unknown, so there is a table for each pair on a grid.
 """
 
+from functools import lru_cache
 from math import ceil, sqrt
 
 import numpy as np
@@ -69,8 +70,12 @@ class ChoiceTables(Struct, frozen=True):
         return (PRIOR_WEIGHT * PRIOR_DOWN_S + down_s) / (PRIOR_WEIGHT + returns)
 
 
+@lru_cache(maxsize=1)
 def choice_tables(task: SpotTask) -> ChoiceTables:
-    """Return the tables of a task; empty ones if there is no time for a choice."""
+    """Return the tables of a task; empty ones if there is no time for a choice.
+
+    The last ones are kept: a task is often compared on several traces.
+    """
     slack_s = max(task.deadline_s - task.work_s, 0.0)
     step_s = max(sqrt(task.work_s * slack_s / CELLS_MOST), task.work_s / WORK_CELLS_MOST)
     return ChoiceTables(step_s, _best(task, step_s, ceil(task.work_s / step_s), slack_s))

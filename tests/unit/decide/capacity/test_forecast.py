@@ -86,3 +86,14 @@ def test_a_single_step_has_intervals_of_two_widths():
 
 def test_the_season_does_not_depend_on_the_unit():
     assert find_seasons(noisy(DAILY, 1) * 1e-9, None).seasons == (24, 168)
+
+
+def test_coverage_is_measured_or_not_given():
+    short = {"gpus": np.arange(1.0, 41.0)}
+    found, covered = forecast(short, 24)
+    assert [one.by_block for one in covered] == [[], []]
+    assert found["gpus"].coverage95 == []
+    _, covered = forecast({**short, "long": noisy(DAILY, 8)}, 24)
+    assert all(len(one.by_block) == 4 for one in covered)
+    _, alone = forecast({"long": noisy(DAILY, 8)}, 24)
+    assert [one.values for one in covered] == [one.values for one in alone]
