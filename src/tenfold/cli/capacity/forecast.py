@@ -36,7 +36,7 @@ def forecast_command(
 ) -> None:
     """Forecast time series, with 80% and 95% prediction intervals.
 
-    Methods are ranked on the past of each series, and the three best are combined. The width of
+    Methods are ranked on each series' own history, and the three best are combined. The width of
     the intervals comes from the errors of past forecasts. A few missing values are interpolated.
     Exits with status 1 if a history is too short for the horizon; other series are forecast.
     """
