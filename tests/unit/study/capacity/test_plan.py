@@ -24,6 +24,7 @@ from tenfold.model.plan import TrainingJob
 from tenfold.model.units import UsdMicros
 from tenfold.physics.layout import lay_out
 from tenfold.study.capacity.addition import shortfalls
+from tenfold.study.capacity.answer import CapacityAnswer
 from tenfold.study.capacity.inputs import CapacityInputs, TimedSeries
 from tenfold.study.capacity.plan import plan_capacity
 from tenfold.study.capacity.problem import prepared
@@ -241,12 +242,18 @@ def test_a_history_that_no_class_follows_is_refused():
 
 def test_a_long_history_is_forecast_by_month_and_its_coverage_is_printed():
     generator = np.random.default_rng(0)
-    rising = 200 * np.exp(0.0008 * np.arange(700) + generator.normal(0, 0.03, 700))
-    history = {"H100-80G-SXM": TimedSeries(step_s=86_400.0, values=tuple(rising))}
-    answer = plan_capacity(inputs(history=history))
+    rising = 200 * np.exp(0.0008 * np.arange(900) + generator.normal(0, 0.03, 900))
+
+    def plan_of(values: np.ndarray) -> CapacityAnswer:
+        found = TimedSeries(step_s=86_400.0, values=tuple(values))
+        return plan_capacity(inputs(history={"H100-80G-SXM": found}))
+
+    answer = plan_of(rising)
     assert answer.mix[0].demand == pytest.approx(rising[-30:].mean(), rel=0.15)
     assert answer.mix[-1].demand > answer.mix[0].demand
     assert any("80% interval covered" in note for note in answer.notes)
+    shorter = plan_of(rising[:500])
+    assert any("80% interval is not tested on the past" in note for note in shorter.notes)
 
 
 def test_data_that_outgrows_its_tier_is_a_phase_with_its_day():
