@@ -12,13 +12,27 @@ Floats = NDArray[np.float64]
 
 
 ROUNDING_S = 1e-6
+PARTS_MOST = 500_000
 
 
 class Availability(Struct, frozen=True):
-    """Whether spot capacity is available, from each of these times to the next; then it repeats."""
+    """Whether spot capacity is available, from each of these times to the next; then it repeats.
+
+    A job decides at each of these times, and knows how long it is to the next.
+    """
 
     lasts_s: Floats
     is_up: NDArray[np.bool_]
+
+    def split(self, step_s: float) -> "Availability":
+        """Return the same availability in parts that are no longer than a step.
+
+        Rows that are far apart, such as one row per change, would otherwise hide from the job that
+        it may decide in between, and show it how long its capacity lasts.
+        """
+        step_s = max(step_s, float(self.lasts_s.sum()) / PARTS_MOST)
+        parts = np.maximum(np.ceil(self.lasts_s / step_s - ROUNDING_S), 1).astype(np.intp)
+        return Availability(np.repeat(self.lasts_s / parts, parts), np.repeat(self.is_up, parts))
 
 
 class SpotState(Struct):
@@ -105,18 +119,12 @@ def spot_s_at_most(
     availability: Availability, starts: Sequence[int], *, work_s: float, deadline_s: float
 ) -> Floats:
     """Return how long each run could be on spot capacity if it knew the future and changed free."""
-    most: list[float] = []
-    samples = len(availability.is_up)
-    for start in starts:
-        now_s = up_s = 0.0
-        step = start
-        while now_s < deadline_s and up_s < work_s:
-            lasts_s = min(float(availability.lasts_s[step % samples]), deadline_s - now_s)
-            up_s += lasts_s if availability.is_up[step % samples] else 0.0
-            now_s += lasts_s
-            step += 1
-        most.append(min(up_s, work_s))
-    return np.array(most)
+    edges = np.concatenate([[0.0], np.cumsum(availability.lasts_s)])
+    up = np.concatenate([[0.0], np.cumsum(availability.lasts_s * availability.is_up)])
+    begins = edges[np.array(starts, dtype=np.intp)]
+    periods, rest = np.divmod(begins + deadline_s, edges[-1])
+    until = periods * up[-1] + np.interp(rest, edges, up)
+    return np.minimum(until - np.interp(begins, edges, up), work_s)
 
 
 def _fresh(count: int, work_s: float) -> SpotState:

@@ -144,10 +144,13 @@ def review_command(
             "write it with `tenfold capacity plan --json`",
             file=str(plan),
         ) from None
+    notes: list[str] = []
     series = [
         TimedSeries(step_s=step_s, values=tuple(values))
-        for step_s, values in read_timed_series(history).values()
+        for step_s, values in read_timed_series(history, notes).values()
     ]
+    for note in notes:
+        print_note(note)
     found = review(planned, series, own_gpus)
     if as_json:
         print_json(found)

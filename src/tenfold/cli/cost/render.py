@@ -31,7 +31,8 @@ def show_cost(answer: CostAnswer, *, by: Dimension, top: int) -> None:
         "",
     )
     rows = report.rows[by]
-    show(table("", [by, ">GPU-h", ">$", ">idle share $", ">kWh", ">kg CO2e"], _rows(rows[:top])))
+    columns = [by, ">GPU-h", ">$", ">idle share $", ">kWh", ">kg CO2e"]
+    show(table("", columns, _rows(report, rows[:top])))
     if len(rows) > top:
         show(f"{len(rows) - top:,} more with --top, --csv or --json")
     show("", table("", ["idle and overhead", ">$", ">kWh"], _other(report)))
@@ -89,7 +90,7 @@ def cost_page(answer: CostAnswer) -> str:
     sections = [
         ("Where it went", table_html(["", "$", "share"], _sums(report))),
         *(
-            (f"By {dimension}", table_html(columns, _rows(report.rows[dimension][:100])))
+            (f"By {dimension}", table_html(columns, _rows(report, report.rows[dimension][:100])))
             for dimension in DIMENSIONS
         ),
         ("Idle and overhead", table_html(["", "$", "kWh"], _other(report))),
@@ -123,15 +124,16 @@ def _sums(report: CostReport) -> list[list[str]]:
     return [[name, f"{usd(amount):,.2f}", share(amount / whole)] for name, amount in parts]
 
 
-def _rows(rows: Sequence[CostRow]) -> list[list[str]]:
+def _rows(report: CostReport, rows: Sequence[CostRow]) -> list[list[str]]:
+    """Return one line for each row; energy is unknown without a fleet file."""
     return [
         [
             row.key,
             f"{row.gpu_hours:,.1f}",
             f"{usd(row.usd_micros):,.2f}",
             f"{usd(row.idle_usd_micros):,.2f}",
-            f"{row.kwh:,.1f}",
-            "" if row.co2e_kg is None else f"{row.co2e_kg:,.1f}",
+            "-" if report.kwh is None else f"{row.kwh:,.1f}",
+            "-" if report.kwh is None or row.co2e_kg is None else f"{row.co2e_kg:,.1f}",
         ]
         for row in rows
     ]

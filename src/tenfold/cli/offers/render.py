@@ -44,6 +44,9 @@ def show_notes(notes: OfferNotes | None) -> None:
 
 def show_medians(medians: Mapping[tuple[str, str, str], tuple[float, int]]) -> None:
     """Print the median price by accelerator, kind and provider, cheapest first."""
+    if not medians:
+        show("no offer matches")
+        return
     rows = [
         [accelerator, kind, provider, f"{price:,.2f}", f"{offers:,}"]
         for (accelerator, kind, provider), (price, offers) in sorted(

@@ -18,6 +18,8 @@ from tenfold.study.spot.run import HOUR_S, SpotResult, run_policy, spread_starts
 
 HOURS = validators.Number(gt=0, lte=87_600)
 PRICE = validators.Number(gt=0, lte=1e9)
+DECIDE_EVERY_S = 600.0
+"""How often a job decides at least, if the rows of a trace are further apart: an assumption."""
 POLICIES: tuple[SpotPolicyName, ...] = get_args(SpotPolicyName)
 
 
@@ -72,8 +74,9 @@ def spot_command(
         spot_price=spot_price,
     )
     read = read_availability(trace)
-    availability = Availability(np.array(read.lasts_s), np.array(read.nodes) >= nodes)
-    chosen = spread_starts(len(read.nodes), starts)
+    recorded = Availability(np.array(read.lasts_s), np.array(read.nodes) >= nodes)
+    availability = recorded.split(DECIDE_EVERY_S)
+    chosen = spread_starts(len(availability.is_up), starts)
     if spot_price >= ondemand_price:
         print_note("spot capacity is not cheaper than on-demand capacity")
     names = POLICIES if policy is None else (policy,)

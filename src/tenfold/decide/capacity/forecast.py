@@ -10,6 +10,7 @@ from math import ceil
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tenfold.decide.capacity.methods import Floats, Periods, methods_for
@@ -22,6 +23,8 @@ CALIBRATED_ON = 3
 """The most recent origins, which the width is calibrated on: at earlier ones methods had seen less
 of the series and made larger errors than they will make now.
 """
+VALUES_PER_SERIES = 24
+"""Past values that the width rests on at least, if the horizon is short."""
 BLOCKS = 4
 """Parts of the horizon whose coverage is measured one by one."""
 VALUES_LEAST = 8
@@ -50,6 +53,11 @@ class Forecast(Struct, frozen=True):
     seasons: list[int]
     origins: int
     """How many times the past was forecast."""
+    coverage80: list[float]
+    """How often past values of all series together were inside their interval, by part of the
+    horizon; empty if no history is long enough to tell.
+    """
+    coverage95: list[float]
 
 
 class Coverage(Struct, frozen=True):
@@ -57,6 +65,7 @@ class Coverage(Struct, frozen=True):
 
     level: float
     by_block: list[float]
+    """Empty if no history carries a forecast of its own past over the whole horizon."""
     values: int
 
 
@@ -70,6 +79,8 @@ class _Fit(Struct, frozen=True):
     seasons: tuple[int, ...]
     is_positive: bool
     is_never_negative: bool
+    is_tried: bool
+    """Whether the errors were made on the past, and not assumed."""
 
 
 def forecast(
@@ -92,7 +103,7 @@ def forecast(
         covered.append(coverage)
         for name, fit in fits.items():
             width = _width(fit.errors, shapes[name], level) * factors
-            found[name] = _with_interval(found[name], fit, width, level)
+            found[name] = _with_interval(found[name], fit, width, coverage)
     return found, covered
 
 
@@ -111,7 +122,7 @@ def _most_correlated(values: Floats) -> int | None:
     line = np.polyval(np.polyfit(np.arange(count), values, 1), np.arange(count))
     rest = values - line
     total = float(rest @ rest)
-    if total <= TINY:
+    if total <= TINY * float(values @ values):
         return None
     found: dict[int, float] = {}
     for season in SEASONS:
@@ -128,10 +139,14 @@ def _most_correlated(values: Floats) -> int | None:
 
 
 def _fit(name: str, values: Floats, horizon: int, season: int | None) -> _Fit:
-    _check(name, values, horizon)
+    error = too_short(name, len(values), horizon)
+    if error is not None:
+        raise error
     periods = find_seasons(values, season)
     methods = methods_for(len(values), periods)
     past = _past_forecasts(values, horizon, periods)
+    is_tried = bool(past)
+    past = past or [_assumed_errors(values, horizon, list(methods))]
     usable = [one for one in methods if all(one in made for made, _ in past)]
     losses = np.array([[_smape(seen, made[one]) for one in usable] for made, seen in past])
     is_positive = bool(values.min() > 0)
@@ -151,21 +166,23 @@ def _fit(name: str, values: Floats, horizon: int, season: int | None) -> _Fit:
         seasons=periods.seasons,
         is_positive=is_positive,
         is_never_negative=bool(values.min() >= 0),
+        is_tried=is_tried,
     )
 
 
-def _check(name: str, values: Floats, horizon: int) -> None:
-    count = len(values)
-    if count < VALUES_LEAST or horizon > HORIZON_OVER_HISTORY * count:
-        most = int(HORIZON_OVER_HISTORY * count) if count >= VALUES_LEAST else 0
-        problem = f"a history of {count:,} values is too short for a forecast of {horizon:,}"
-        raise NoAnswer(
-            "history-too-short",
-            f"series `{name}`: {problem}",
-            f"forecast at most {most:,} values, or give a longer history"
-            if most
-            else f"give at least {VALUES_LEAST} values",
-        )
+def too_short(name: str, count: int, horizon: int) -> NoAnswer | None:
+    """Return the error if a history of so many values does not carry a forecast."""
+    if count >= VALUES_LEAST and horizon <= HORIZON_OVER_HISTORY * count:
+        return None
+    most = int(HORIZON_OVER_HISTORY * count) if count >= VALUES_LEAST else 0
+    problem = f"a history of {count:,} values is too short for a forecast of {horizon:,}"
+    return NoAnswer(
+        "history-too-short",
+        f"series `{name}`: {problem}",
+        f"forecast at most {most:,} values, or give a longer history"
+        if most
+        else f"give at least {VALUES_LEAST} values",
+    )
 
 
 def _past_forecasts(
@@ -175,7 +192,8 @@ def _past_forecasts(
     count = len(values)
     step = min(horizon, max(1, (count - VALUES_LEAST) // 2))
     least = min(max(60, 2 * step), count - step)
-    origins = min(ORIGINS_MOST, max(1, (count - least) // step))
+    most = max(ORIGINS_MOST, ceil(VALUES_PER_SERIES / horizon))
+    origins = min(most, max(1, (count - least) // step))
     found: list[tuple[dict[str, Floats], Floats]] = []
     for back in range(1, origins + 1):
         known = values[: count - back * step]
@@ -189,14 +207,20 @@ def _past_forecasts(
         }
         if len(seen) == horizon and made:
             found.append((made, seen))
-    if not found:
-        # Too short for a whole horizon: the errors of the naive forecast, growing with its root.
-        change = float(np.abs(np.diff(values)).mean())
-        reach = np.sqrt(np.arange(1, horizon + 1))
-        naive = np.full(horizon, values[-1])
-        made = {name: naive for name in methods_for(count, periods)}
-        found.append((made, naive + change * reach))
     return found
+
+
+def _assumed_errors(
+    values: Floats, horizon: int, names: Sequence[str]
+) -> tuple[dict[str, Floats], Floats]:
+    """Return the errors of the naive forecast, growing with the root of the horizon.
+
+    For histories that are too short to forecast their own past over the whole horizon.
+    """
+    change = float(np.abs(np.diff(values)).mean())
+    reach = np.sqrt(np.arange(1, horizon + 1))
+    naive = np.full(horizon, values[-1])
+    return dict.fromkeys(names, naive), naive + change * reach
 
 
 def _best(names: Sequence[str], losses: Floats) -> list[str]:
@@ -238,10 +262,13 @@ def _calibrated(
     Each of the most recent origins is judged by the errors of all others.
     """
     ratios: list[Floats] = []
+    tried: list[bool] = []
     for fit, shape in zip(fits, shapes, strict=True):
-        for origin in range(min(CALIBRATED_ON, len(fit.errors))):
+        recent = max(CALIBRATED_ON, ceil(VALUES_PER_SERIES / len(shape)))
+        for origin in range(min(recent, len(fit.errors))):
             rest = np.delete(fit.errors, origin, axis=0) if len(fit.errors) > 1 else fit.errors
             ratios.append(fit.errors[origin] / np.maximum(_width(rest, shape, level), TINY))
+            tried.append(fit.is_tried)
     table = np.array(ratios)
     blocks = _blocks(table.shape[1])
     factors = np.full(table.shape[1], WIDER)
@@ -250,12 +277,13 @@ def _calibrated(
             at = blocks == block
             if at.any():
                 factors[at] = float(np.quantile(table[:, at], level))
+    seen = table[np.array(tried)]
     by_block = [
-        float((table[:, blocks == block] <= factors[blocks == block]).mean())
+        float((seen[:, blocks == block] <= factors[blocks == block]).mean())
         for block in range(BLOCKS)
-        if (blocks == block).any()
+        if (blocks == block).any() and len(seen)
     ]
-    return factors, Coverage(level, by_block, int(table.size))
+    return factors, Coverage(level, by_block, int(seen.size))
 
 
 def _blocks(horizon: int) -> NDArray[np.int_]:
@@ -263,10 +291,21 @@ def _blocks(horizon: int) -> NDArray[np.int_]:
 
 
 def _empty(fit: _Fit) -> Forecast:
-    return Forecast(fit.mean.tolist(), [], [], [], [], fit.methods, [*fit.seasons], len(fit.errors))
+    return Forecast(
+        mean=fit.mean.tolist(),
+        lo80=[],
+        hi80=[],
+        lo95=[],
+        hi95=[],
+        methods=fit.methods,
+        seasons=[*fit.seasons],
+        origins=len(fit.errors),
+        coverage80=[],
+        coverage95=[],
+    )
 
 
-def _with_interval(found: Forecast, fit: _Fit, width: Floats, level: float) -> Forecast:
+def _with_interval(found: Forecast, fit: _Fit, width: Floats, coverage: Coverage) -> Forecast:
     if fit.is_positive:
         low, high = fit.mean * np.exp(-width), fit.mean * np.exp(np.minimum(width, 50.0))
     else:
@@ -274,14 +313,6 @@ def _with_interval(found: Forecast, fit: _Fit, width: Floats, level: float) -> F
     if fit.is_never_negative:
         low = np.maximum(low, 0.0)
     lows, highs = low.tolist(), high.tolist()
-    is_wide = level == LEVELS[1]
-    return Forecast(
-        mean=found.mean,
-        lo80=found.lo80 if is_wide else lows,
-        hi80=found.hi80 if is_wide else highs,
-        lo95=lows if is_wide else found.lo95,
-        hi95=highs if is_wide else found.hi95,
-        methods=found.methods,
-        seasons=found.seasons,
-        origins=found.origins,
-    )
+    if coverage.level == LEVELS[0]:
+        return replace(found, lo80=lows, hi80=highs, coverage80=coverage.by_block)
+    return replace(found, lo95=lows, hi95=highs, coverage95=coverage.by_block)

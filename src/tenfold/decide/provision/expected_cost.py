@@ -5,6 +5,7 @@ time waited, and each start spends a changeover. Spot capacity comes and goes as
 its two means are unknown, so there is a table for each pair on a grid.
 """
 
+from functools import lru_cache
 from math import ceil, sqrt
 
 import numpy as np
@@ -30,6 +31,8 @@ a time (public availability traces of February 2023)."""
 PRIOR_DOWN_S = 2 * HOUR_S
 PRIOR_WEIGHT = 2.0
 """How many losses, and returns, the prior counts for."""
+TIE = 1e-9
+"""What waiting a step costs, of the task on demand: if running costs no more, the job runs."""
 LATE = 1e17
 NEVER = 1e18
 
@@ -67,8 +70,12 @@ class ChoiceTables(Struct, frozen=True):
         return (PRIOR_WEIGHT * PRIOR_DOWN_S + down_s) / (PRIOR_WEIGHT + returns)
 
 
+@lru_cache(maxsize=1)
 def choice_tables(task: SpotTask) -> ChoiceTables:
-    """Return the tables of a task; empty ones if there is no time for a choice."""
+    """Return the tables of a task; empty ones if there is no time for a choice.
+
+    The last ones are kept: a task is often compared on several traces.
+    """
     slack_s = max(task.deadline_s - task.work_s, 0.0)
     step_s = max(sqrt(task.work_s * slack_s / CELLS_MOST), task.work_s / WORK_CELLS_MOST)
     return ChoiceTables(step_s, _best(task, step_s, ceil(task.work_s / step_s), slack_s))
@@ -95,7 +102,7 @@ def _best(task: SpotTask, step_s: float, works: int, slack_s: float) -> Choices:
             # If no choice is in time, on demand is the least late.
             options[ON_DEMAND] = LATE
             if slack - 1 >= step.changeover:
-                options[WAIT, :] = chain.expected(after[slack - 1], WAIT)
+                options[WAIT, :] = chain.expected(after[slack - 1], WAIT) + step.waiting
             step.add(options, ON_DEMAND, slack)
             step.add(options, SPOT, slack)
             # Spot capacity that is not there cannot be chosen.
@@ -113,6 +120,7 @@ class _Step:
     ) -> None:
         self.changeover = task.changeover_s / step_s
         """In steps of slack."""
+        self.waiting = TIE * task.work_s * task.ondemand_price
         self._changeover_s = task.changeover_s
         self._step_s = step_s
         self._prices = {SPOT: task.spot_price, ON_DEMAND: task.ondemand_price}

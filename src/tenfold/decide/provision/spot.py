@@ -130,6 +130,8 @@ class UniformProgress(Struct, frozen=True):
 class LeastExpectedCost:
     """Choose the lowest expected cost, from how long spot capacity has lasted and stayed away.
 
+    Spot capacity that costs no less than on-demand capacity is never used.
+
     The tables of expected cost are made once per task. The means that select a table are learnt
     while the job runs.
     """
@@ -140,6 +142,8 @@ class LeastExpectedCost:
 
     def choose(self, view: SpotView) -> Choices:
         """Return the choice with the lowest expected cost for each run."""
+        if self.task.spot_price >= self.task.ondemand_price:
+            return np.full(len(view.mode), ON_DEMAND, np.int8)
         if self.task.changeover_s == 0:
             # Changing costs nothing, so spot capacity is always right, and so is waiting.
             return np.where(view.is_available, SPOT, WAIT).astype(np.int8)

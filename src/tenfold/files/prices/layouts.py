@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tenfold.files.prices.rules import ListedPrice, OwnTerms, listed_prices
 from tenfold.files.prices.tables import Columns, PriceTable, read_columns, table_of
@@ -44,6 +45,18 @@ PLAIN_NUMBERS = (
     "availability",
 )
 PLAIN_LEAST = ("provider", "accelerator")
+NEEDED: Mapping[LayoutName, tuple[str, ...]] = {
+    "flat": (*FLAT_TEXT, *FLAT_NUMBERS),
+    "skypilot": (*SKYPILOT_TEXT, *SKYPILOT_NUMBERS),
+    "gpuhunt": (*GPUHUNT_TEXT, *GPUHUNT_NUMBERS),
+    "plain": PLAIN_LEAST,
+}
+OPTIONAL: Mapping[LayoutName, tuple[str, ...]] = {
+    "flat": (),
+    "skypilot": ("AvailabilityZone", "SpotPrice"),
+    "gpuhunt": ("provider",),
+    "plain": tuple(one for one in (*PLAIN_TEXT, *PLAIN_NUMBERS) if one not in PLAIN_LEAST),
+}
 KINDS: tuple[PriceKind, ...] = ("on-demand", "spot", "reserved", "owned")
 FILES_OF_ANY_PROVIDER = ("vms", "catalog", "catalogue", "instances", "prices", "offers")
 """File names that do not say which provider a catalogue is of; their folder does."""
@@ -63,8 +76,11 @@ def read_listed_prices(
     """Return the prices of a catalogue in any known layout."""
     columns = read_columns(path)
     layout = _layout_of(columns, path)
+    columns = {_known(layout, name): values for name, values in columns.items()}
     source = _Source(path, columns, provider or _provider_of(path), accelerators)
-    return ListedCatalogue(file=str(path), layout=layout, prices=_READERS[layout](source))
+    # `GCP` and `gcp` are one provider, to which the same rules and terms apply.
+    prices = [replace(one, provider=one.provider.casefold()) for one in _READERS[layout](source)]
+    return ListedCatalogue(file=str(path), layout=layout, prices=prices)
 
 
 class _Source(Struct, frozen=True):
@@ -87,14 +103,9 @@ class _Source(Struct, frozen=True):
 
 
 def _layout_of(columns: Columns, path: Path) -> LayoutName:
-    needed: dict[LayoutName, tuple[str, ...]] = {
-        "flat": (*FLAT_TEXT, *FLAT_NUMBERS),
-        "skypilot": (*SKYPILOT_TEXT, *SKYPILOT_NUMBERS),
-        "gpuhunt": (*GPUHUNT_TEXT, *GPUHUNT_NUMBERS),
-        "plain": PLAIN_LEAST,
-    }
-    for layout, names in needed.items():
-        if all(name in columns for name in names):
+    given = {name.casefold() for name in columns}
+    for layout, names in NEEDED.items():
+        if all(name.casefold() in given for name in names):
             return layout
     raise InputError(
         "unknown-layout",
@@ -103,6 +114,12 @@ def _layout_of(columns: Columns, path: Path) -> LayoutName:
         "accelerator, gpus and usd_per_gpu_hour",
         file=str(path),
     )
+
+
+def _known(layout: LayoutName, name: str) -> str:
+    """Return a column's name as the layout spells it: headers come in any case."""
+    names = (*NEEDED[layout], *OPTIONAL[layout])
+    return next((one for one in names if one.casefold() == name.casefold()), name)
 
 
 def _provider_of(path: Path) -> str:
@@ -115,9 +132,10 @@ def _flat(source: _Source) -> list[ListedPrice]:
 
 
 def _skypilot(source: _Source) -> list[ListedPrice]:
-    optional = ("AvailabilityZone", "SpotPrice")
     rows = source.table(
-        (*SKYPILOT_TEXT, "AvailabilityZone"), (*SKYPILOT_NUMBERS, "SpotPrice"), optional
+        (*SKYPILOT_TEXT, "AvailabilityZone"),
+        (*SKYPILOT_NUMBERS, "SpotPrice"),
+        OPTIONAL["skypilot"],
     )
     texts, numbers = rows.texts, rows.numbers
     flat = PriceTable(
@@ -139,7 +157,7 @@ def _skypilot(source: _Source) -> list[ListedPrice]:
 
 
 def _gpuhunt(source: _Source) -> list[ListedPrice]:
-    rows = source.table((*GPUHUNT_TEXT, "provider"), GPUHUNT_NUMBERS, ("provider",))
+    rows = source.table((*GPUHUNT_TEXT, "provider"), GPUHUNT_NUMBERS, OPTIONAL["gpuhunt"])
     texts, numbers = rows.texts, rows.numbers
     found: list[ListedPrice] = []
     for at, spot in enumerate(texts["spot"]):
@@ -181,8 +199,7 @@ def _plain(source: _Source) -> list[ListedPrice]:
             file=str(source.path),
             field="usd_per_gpu_hour",
         )
-    optional = tuple(name for name in (*PLAIN_TEXT, *PLAIN_NUMBERS) if name not in PLAIN_LEAST)
-    rows = source.table(PLAIN_TEXT, PLAIN_NUMBERS, optional)
+    rows = source.table(PLAIN_TEXT, PLAIN_NUMBERS, OPTIONAL["plain"])
     return [_plain_row(source, rows, at) for at in range(len(rows.texts["provider"]))]
 
 
@@ -190,9 +207,9 @@ def _plain_row(source: _Source, rows: PriceTable, at: int) -> ListedPrice:
     text = {name: values[at] for name, values in rows.texts.items()}
     number = {name: values[at] for name, values in rows.numbers.items()}
     count = 1.0 if number["gpus"] is None else number["gpus"]
-    kind = text["kind"] or "on-demand"
-    if kind not in KINDS:
-        raise _wrong(source, at, "kind", kind, f"write one of {', '.join(KINDS)}")
+    kind = _kind(text["kind"])
+    if kind is None:
+        raise _wrong(source, at, "kind", text["kind"], f"write one of {', '.join(KINDS)}")
     if text["trust"] and text["trust"] not in TRUST:
         raise _wrong(source, at, "trust", text["trust"], f"write one of {', '.join(TRUST)}")
     whole, each = number["usd_per_hour"], number["usd_per_gpu_hour"]
@@ -220,6 +237,12 @@ def _plain_row(source: _Source, rows: PriceTable, at: int) -> ListedPrice:
             availability=number["availability"],
         ),
     )
+
+
+def _kind(text: str) -> PriceKind | None:
+    """Return a kind in any case, also as `OnDemand` or `on_demand`."""
+    plain = text.casefold().replace("_", "").replace("-", "").replace(" ", "") or "ondemand"
+    return next((one for one in KINDS if one.replace("-", "") == plain), None)
 
 
 def _wrong(source: _Source, at: int, column: str, value: str, hint: str) -> InputError:

@@ -154,6 +154,8 @@ def _numbers(path: Path, column: str, values: Sequence[object]) -> list[float | 
 def _number(value: object) -> float | None:
     if not isinstance(value, str | int | float | Decimal):
         return None
+    if isinstance(value, str):
+        value = value.strip().removeprefix("$")
     try:
         return None if isinstance(value, str) and "_" in value else float(value)
     except ValueError:

@@ -12,6 +12,7 @@ from tenfold.model.errors import InputError
 
 COLUMNS = ("t_s", "value")
 HINT = "sort the rows by time, and give one row per time"
+NUMBERS = "give `t_s` in seconds, and `value` as a number of nodes"
 
 
 class AvailabilityTrace(Struct, frozen=True):
@@ -33,8 +34,8 @@ def read_availability(path: Path) -> AvailabilityTrace:
             "give the columns `t_s` (seconds, increasing) and `value` (nodes available)",
             file=str(path),
         )
-    times = number_column(table, path, "t_s", HINT)
-    nodes = number_column(table, path, "value", HINT)
+    times = number_column(table, path, "t_s", NUMBERS)
+    nodes = number_column(table, path, "value", NUMBERS)
     gaps = [after - before for before, after in pairwise(times)]
     for row, gap in enumerate(gaps, start=1):
         if gap <= 0:
@@ -47,4 +48,5 @@ def read_availability(path: Path) -> AvailabilityTrace:
 
 
 def _bad(table: Table, path: Path, row: int, field: str, message: str) -> InputError:
-    return bad_row(table, path, row, (field, message, HINT))
+    hint = HINT if field == "t_s" else NUMBERS
+    return bad_row(table, path, row, (field, message, hint))

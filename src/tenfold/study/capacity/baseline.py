@@ -60,10 +60,12 @@ def _forecast(inputs: CapacityInputs, name: str, found: TimedSeries, notes: list
     result, covered = forecast({name: values}, carried)
     one = result[name]
     shares = ", ".join(f"{share:.0%}" for share in covered[0].by_block)
-    notes.append(
-        f"{name}: forecast by {', '.join(one.methods)}; its 80% interval covered {shares} of the "
-        "past, from the first to the last quarter of the horizon"
+    tested = (
+        f"covered {shares} of the past, from the first to the last quarter of the horizon"
+        if shares
+        else "is not tested on the past: the history is too short for that"
     )
+    notes.append(f"{name}: forecast by {', '.join(one.methods)}; its 80% interval {tested}")
     mean, high = np.array(one.mean), np.array(one.hi80)
     drawn = towards_level(mean, values, one.origins)
     made = _by_month(name, drawn, drawn * high / np.maximum(mean, TINY), months, step_s)

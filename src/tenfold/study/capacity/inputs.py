@@ -44,6 +44,8 @@ class CapacityInputs(Struct, frozen=True, kw_only=True):
     axis: Axis = "all"
     failures: str | None = None
     count_assumed: bool = False
+    notes: tuple[str, ...] = ()
+    """What was filled in while reading."""
 
     @property
     def horizon(self) -> Horizon:
@@ -87,7 +89,8 @@ def capacity_inputs(files: CapacityFiles) -> CapacityInputs:
             file=str(files.plan),
             field="start",
         )
-    series = {} if files.history is None else read_timed_series(files.history)
+    notes: list[str] = []
+    series = {} if files.history is None else read_timed_series(files.history, notes)
     return CapacityInputs(
         grow=grow,
         plan=plan,
@@ -99,4 +102,5 @@ def capacity_inputs(files: CapacityFiles) -> CapacityInputs:
         axis=files.axis,
         failures=files.failures,
         count_assumed=files.count_assumed,
+        notes=tuple(notes),
     )

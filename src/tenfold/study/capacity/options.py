@@ -274,9 +274,18 @@ def _class(
             here = _same(catalogue, option.accelerator, part)
             if here and _resident(inputs, plan, option, kind.residency):
                 found[option.name] = rate
+    if not found:
+        place = f" with residency `{kind.residency}`" if kind.residency else ""
+        raise InputError(
+            "no-price",
+            f"demand `{kind.name}` can run on no own pool and no offer: nothing has "
+            f"{kind.accelerator}{place}",
+            "add `[[rent]]` offers, `[[buy]]` entries or `rates` for other accelerators",
+            field="rates",
+        )
     hourly = kind.delay_usd_per_gpu_hour
     if hourly is None:
-        hourly = DELAY_TIMES * _dearest(own, rent, found) / HOURS_PER_MONTH
+        hourly = DELAY_TIMES * _dearest(kind, own, rent, found) / HOURS_PER_MONTH
         notes.append(
             f"assumed cost of a delay for {kind.name}: ${hourly:,.2f} per missing GPU-hour "
             f"({DELAY_TIMES:g}x its price); set `delay_usd_per_gpu_hour` under `[[demand]]`"
@@ -290,16 +299,19 @@ def _class(
 
 
 def _dearest(
-    own: Sequence[OwnOption], rent: Sequence[RentOption], found: dict[str, float]
+    kind: ClassTable,
+    own: Sequence[OwnOption],
+    rent: Sequence[RentOption],
+    found: dict[str, float],
 ) -> float:
     """Return the on-demand price of its cheapest offer, or else what an own GPU costs."""
     offers = [one.usd_on_demand for one in rent if one.name in found and one.usd_on_demand]
     owned = [one.usd_per_node_month / one.gpus_per_node for one in own if one.name in found]
-    if not offers and not owned:
+    if not offers and not any(owned):
         raise InputError(
             "no-price",
-            "a class of demand can run neither on your own nodes nor on rented ones",
-            "add `[[rent]]` offers, `[[buy]]` entries or `rates` for other accelerators",
+            f"no price is known for demand `{kind.name}`",
+            "add `[[rent]]` offers, `[[buy]]` entries, or `delay_usd_per_gpu_hour` to `[[demand]]`",
             field="rates",
         )
     return min(offers) if offers else max(owned)

@@ -18,7 +18,7 @@ from tenfold.decide.capacity.buildout.problem import BuildOut, Limit, OwnOption
 from tenfold.decide.capacity.buildout.program import Program, Relax, Solve, SolverLimits
 from tenfold.model.errors import NoAnswer
 from tenfold.model.units import HOURS_PER_MONTH
-from tenfold.report.figures import count
+from tenfold.report.figures import count, share
 from tenfold.study.capacity.answer import (
     Binding,
     BreakEven,
@@ -40,6 +40,8 @@ from tenfold.study.capacity.solver import relax, solve
 MONTHS_PER_YEAR = 12
 STEPS = (1_000.0, 100.0, 10.0, 1.0)
 WORTH_LEAST_USD = 1.0
+MISSING_LEAST = 0.005
+"""A smaller share of a month's demand is not called missing."""
 
 
 def plan_capacity(
@@ -71,7 +73,7 @@ def plan_capacity(
         fleet=inputs.grow.fleet.spec.name,
         start=made.start,
         months=problem.months,
-        sentence=_sentence(phases, paid, problem.months),
+        sentence=_sentence(made, decision, phases, paid),
         phases=tuple(phases),
         binding=tuple(_binding(problem, program, decision, solver[1])),
         scenarios=tuple(_scenarios(problem, decision, costs)),
@@ -170,15 +172,34 @@ def _purchase(made: Prepared, order: Order, confidence: float | None) -> Phase:
     )
 
 
-def _sentence(phases: Sequence[Phase], usd: float, months: int) -> str:
-    """Return the first thing to do, and what everything costs."""
-    total = f"${usd:,.0f} over {count(months, 'month')}"
+def _sentence(made: Prepared, decision: Decision, phases: Sequence[Phase], usd: float) -> str:
+    """Return the first thing to do, what is missing nonetheless, and what everything costs."""
+    total = f"${usd:,.0f} over {count(made.problem.months, 'month')}"
+    missing = _missing(made, decision)
     dated = [one for one in phases if one.order_by[:4].isdigit() and one.order_by[4:5] == "-"]
     first = min(dated, key=lambda one: one.order_by, default=None)
     if first is None:
-        return f"nothing has to be ordered; {total}"
+        return f"nothing {'is' if missing else 'has to be'} ordered{missing}; {total}"
     when = f"by {first.order_by} (past)" if first.late else f"by {first.order_by}"
-    return f"first order {when}: {first.what}; {total}"
+    return f"first order {when}: {first.what}{missing}; {total}"
+
+
+def _missing(made: Prepared, decision: Decision) -> str:
+    """Return from when on a share of mean demand is missed, and how much of it in all."""
+    problem = made.problem
+    chances = [one.probability for one in problem.scenarios]
+    wanted = sum(
+        chance * np.sum(one.demand, axis=0)
+        for chance, one in zip(chances, problem.scenarios, strict=True)
+    )
+    missed = np.zeros(problem.months)
+    for one in decision.unmet:
+        missed[one.month] += chances[one.scenario] * one.gpus
+    months = np.flatnonzero(missed > MISSING_LEAST * np.maximum(wanted, 1.0))
+    if not len(months):
+        return ""
+    part = share(float(missed.sum() / np.sum(wanted)))
+    return f"; {part} of demand is not met, from {day_after(made.start, int(months[0]))} on"
 
 
 def _binding(
@@ -323,7 +344,8 @@ def _break_even(problem: BuildOut, decision: Decision) -> Iterable[BreakEven]:
             )
         ]
         offer = min(offers, key=lambda one: one.usd_on_demand or 0.0, default=None)
-        if offer is None or offer.usd_on_demand is None:
+        # Without a purchase price there is nothing to compare.
+        if offer is None or offer.usd_on_demand is None or not option.usd_per_node_month:
             continue
         owned = option.usd_per_node_month / option.gpus_per_node / HOURS_PER_MONTH
         rented = offer.usd_on_demand / HOURS_PER_MONTH

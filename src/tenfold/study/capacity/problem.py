@@ -64,7 +64,7 @@ class Prepared(Struct, frozen=True, kw_only=True):
 def prepared(inputs: CapacityInputs, done: Callable[[int], None] | None = None) -> Prepared:
     """Return the problem of a capacity plan."""
     _check_growth(inputs)
-    notes: list[str] = []
+    notes = [*inputs.notes]
     start, months = inputs.start, inputs.horizon.months
     kinds = _classes(inputs, notes)
     _check_history(inputs, kinds, notes)

@@ -13,10 +13,11 @@ from tenfold.decide.layout.serve import ServeRequest
 from tenfold.files.traces.grid_intensity import read_intensity
 from tenfold.model.errors import InputError
 from tenfold.model.plan import ServiceDemand
+from tenfold.report.figures import count
 from tenfold.sim.world import SimSettings
 from tenfold.study.cost.prices import PriceBook
 from tenfold.study.cost.quantise import quantise
-from tenfold.study.cost.recommend import Recommendation, cost_case, recommend
+from tenfold.study.cost.recommend import CostCase, Recommendation, cost_case, recommend
 from tenfold.study.cost.report import CostReport, cost_report
 from tenfold.study.cost.usage import usage_of_record
 from tenfold.study.plan.target import serve_targets
@@ -150,8 +151,22 @@ def _of_jobs(
         source=str(jobs),
         report=case.report,
         recommendations=found,
-        notes=(*prepared.notes, f"simulated under policy {question.policy}"),
+        notes=(
+            *prepared.notes,
+            f"simulated under policy {question.policy}",
+            *_not_run(case),
+        ),
     )
+
+
+def _not_run(case: CostCase) -> tuple[str, ...]:
+    """Return how many jobs never ran: a bill without them looks cheaper than the work is."""
+    ran = {one.job.id for one in case.usage.held}
+    jobs = [one for one in case.prepared.request.jobs if one.shape.gpus or one.shape.milli]
+    left = sum(one.id not in ran for one in jobs)
+    if not left:
+        return ()
+    return (f"{left:,} of {count(len(jobs), 'GPU job')} never ran, and are not in the bill",)
 
 
 def _quantise(question: CostQuestion, fleet: OpenFleet, hours: float) -> tuple[Recommendation, ...]:

@@ -20,6 +20,7 @@ from tenfold.model.market.offer import Offer, Trust
 from tenfold.model.market.quote import Quote, RentalRules
 from tenfold.model.plan import ServiceDemand, TrainingJob
 from tenfold.model.units import HOUR
+from tenfold.report.figures import count
 from tenfold.study.offers.speeds import (
     MTOK,
     Kind,
@@ -267,7 +268,7 @@ def _workload(question: BestQuestion, catalogue: Catalogue) -> Workload:
         hours=question.hours,
         has_state=True,
         notes=(
-            f"training {model} on {gpus} GPUs{assumed}",
+            f"training {model} on {count(gpus, 'GPU')}{assumed}",
             *_length(question),
         ),
     )
@@ -326,8 +327,8 @@ def _job_workload(question: BestQuestion, path: Path, catalogue: Catalogue) -> W
         hours=hours,
         has_state=True,
         notes=(
-            f"job `{row.name}`: {gpus} GPUs for {hours:g} h; every accelerator that it names "
-            "counts as equally fast, use `--model` to compare them",
+            f"job `{row.name}`: {count(gpus, 'GPU')} for {hours:g} h; every accelerator that it "
+            "names counts as equally fast, use `--model` to compare them",
         ),
     )
 

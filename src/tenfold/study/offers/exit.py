@@ -104,6 +104,7 @@ class _Present(Struct, frozen=True, kw_only=True):
 
 def exit_report(question: ExitQuestion, rework_days: Mapping[str, float]) -> ExitAnswer:
     """Return what leaves with you, and what leaving costs; rework is by what needs it."""
+    question = replace(question, leaving=question.leaving.casefold())
     catalogue = load_facts(question.facts)
     if not question.accelerator and question.fleet is None:
         raise InputError(

@@ -76,3 +76,24 @@ def test_a_history_too_short_for_the_horizon_is_refused():
         forecast({"gpus": np.arange(1.0, 31)}, 60)
     with pytest.raises(NoAnswer, match="a history of 3 values"):
         forecast({"gpus": np.array([1.0, 2, 3])}, 1)
+
+
+def test_a_single_step_has_intervals_of_two_widths():
+    one = forecast({"gpus": noisy(DAILY, 7)}, 1)[0]["gpus"]
+    assert one.origins >= 24
+    assert one.hi80[0] - one.lo80[0] < one.hi95[0] - one.lo95[0]
+
+
+def test_the_season_does_not_depend_on_the_unit():
+    assert find_seasons(noisy(DAILY, 1) * 1e-9, None).seasons == (24, 168)
+
+
+def test_coverage_is_measured_or_not_given():
+    short = {"gpus": np.arange(1.0, 41.0)}
+    found, covered = forecast(short, 24)
+    assert [one.by_block for one in covered] == [[], []]
+    assert found["gpus"].coverage95 == []
+    _, covered = forecast({**short, "long": noisy(DAILY, 8)}, 24)
+    assert all(len(one.by_block) == 4 for one in covered)
+    _, alone = forecast({"long": noisy(DAILY, 8)}, 24)
+    assert [one.values for one in covered] == [one.values for one in alone]

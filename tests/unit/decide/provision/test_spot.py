@@ -81,3 +81,36 @@ def test_slack_is_kept_for_changeovers_while_work_is_left():
     assert at_start[0, WAIT] == ON_DEMAND, "two hours of slack are worth more for changeovers"
     assert near_end[0, WAIT] == WAIT, "an hour of work has no use for that much slack"
     assert (tables.best[:, 0, :, 0, :] == ON_DEMAND).all()
+
+
+def test_a_job_with_much_time_does_not_wait_where_that_saves_nothing():
+    half = trace(*([1] * 6 + [0] * 6))
+    found = run_policy("tenfold", task(work_h=10, deadline_h=1_000, changeover_s=60), half, [0])
+    assert found.ondemand_h == 0
+    assert found.finished_h < 24
+
+
+@pytest.mark.parametrize("changeover_s", [0, 300])
+def test_spot_capacity_that_is_dearer_is_not_used(changeover_s: float):
+    dearer = SpotTask(
+        work_s=10 * HOUR_S,
+        deadline_s=20 * HOUR_S,
+        changeover_s=changeover_s,
+        ondemand_price=1.0,
+        spot_price=2.0,
+    )
+    found = run_policy("tenfold", dearer, trace(1, 0), [0])
+    assert found.spot_h == 0
+    assert found.finished_h == pytest.approx(10 + changeover_s / HOUR_S)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_row_per_change_gives_what_a_row_per_step_gives(name: SpotPolicyName):
+    lengths = np.array([7, 40, 3, 90, 30, 6, 55, 12]) * 600.0
+    is_up = np.arange(len(lengths)) % 2 == 0
+    changes = Availability(lengths, is_up)
+    steps = Availability(
+        np.full(int(lengths.sum() / 600), 600.0), np.repeat(is_up, [7, 40, 3, 90, 30, 6, 55, 12])
+    )
+    found, same = (run_policy(name, task(), one, [0]) for one in (changes.split(600.0), steps))
+    assert found == same

@@ -138,3 +138,18 @@ def test_the_public_catalogue_becomes_offers_of_over_20_providers():
     assert notes.offers_read == len(offers) + sum(notes.dropped.values()) + unresolved
     assert len({one.provider for one in offers}) == 23
     assert sum(not one.country for one in offers) / len(offers) < 0.01
+
+
+def test_headers_kinds_and_providers_come_in_any_case(tmp_path: Path):
+    lower = "provider,accelerator,region,kind,usd_per_gpu_hour\n"
+    rows = "AWS,H100,eu-west-2,On-Demand,$6.88\naws,H100,eu-west-2,Spot,2.6\n"
+    offers, _ = read(tmp_path, "mine.csv", lower + rows)
+    assert [(one.provider, one.kind, one.usd_per_gpu_hour) for one in offers] == [
+        ("aws", "on-demand", 6.88),
+        ("aws", "spot", 2.6),
+    ]
+    assert {one.country for one in offers} == {"GB"}
+    assert read(tmp_path, "mine.csv", lower.title() + rows)[0] == offers
+    skypilot = read(tmp_path, "aws.csv", SKYPILOT)[0]
+    header, _, body = SKYPILOT.partition("\n")
+    assert read(tmp_path, "aws.csv", f"{header.upper()}\n{body}")[0] == skypilot

@@ -24,6 +24,7 @@ from tenfold.model.plan import TrainingJob
 from tenfold.model.units import UsdMicros
 from tenfold.physics.layout import lay_out
 from tenfold.study.capacity.addition import shortfalls
+from tenfold.study.capacity.answer import CapacityAnswer
 from tenfold.study.capacity.inputs import CapacityInputs, TimedSeries
 from tenfold.study.capacity.plan import plan_capacity
 from tenfold.study.capacity.problem import prepared
@@ -166,6 +167,29 @@ def test_a_class_with_a_residency_does_not_run_elsewhere():
     assert [one.offer for one in answer.rents] == ["home"]
 
 
+@pytest.mark.parametrize("delay_usd", [None, 5.0])
+def test_a_class_that_can_run_nowhere_is_named_with_its_residency(delay_usd: float | None):
+    kind = ClassTable(
+        name="secret", accelerator="H100", residency="CH", delay_usd_per_gpu_hour=delay_usd
+    )
+    plan = PlanFile(plan=Horizon(months=6, scenarios=1, draws=20), demand=(kind,))
+    with pytest.raises(InputError, match=r"`secret` can run on no own pool and no offer.*`CH`"):
+        plan_capacity(inputs(plan=plan))
+
+
+def test_demand_that_nothing_may_be_bought_for_is_said_to_be_missing():
+    answer = plan_capacity(inputs(drivers=(driver("money", "budget", 0),)))
+    assert answer.sentence.startswith("nothing is ordered; ")
+    assert "of demand is not met, from " in answer.sentence
+    assert "not met" not in plan_capacity(inputs()).sentence
+
+
+def test_without_a_purchase_price_there_is_no_break_even():
+    opened = fleet(nodes=4, power_kw=None)
+    assert plan_capacity(inputs(opened=opened)).break_even == ()
+    assert plan_capacity(inputs()).break_even
+
+
 def test_a_startup_without_owned_nodes_begins_by_renting():
     opened = fleet(nodes=4, power_kw=None)
     price = Price(kind="on-demand", usd_micros_per_hour=UsdMicros(3_000_000), basis="stated")
@@ -218,12 +242,18 @@ def test_a_history_that_no_class_follows_is_refused():
 
 def test_a_long_history_is_forecast_by_month_and_its_coverage_is_printed():
     generator = np.random.default_rng(0)
-    rising = 200 * np.exp(0.0008 * np.arange(700) + generator.normal(0, 0.03, 700))
-    history = {"H100-80G-SXM": TimedSeries(step_s=86_400.0, values=tuple(rising))}
-    answer = plan_capacity(inputs(history=history))
+    rising = 200 * np.exp(0.0008 * np.arange(900) + generator.normal(0, 0.03, 900))
+
+    def plan_of(values: np.ndarray) -> CapacityAnswer:
+        found = TimedSeries(step_s=86_400.0, values=tuple(values))
+        return plan_capacity(inputs(history={"H100-80G-SXM": found}))
+
+    answer = plan_of(rising)
     assert answer.mix[0].demand == pytest.approx(rising[-30:].mean(), rel=0.15)
     assert answer.mix[-1].demand > answer.mix[0].demand
     assert any("80% interval covered" in note for note in answer.notes)
+    shorter = plan_of(rising[:500])
+    assert any("80% interval is not tested on the past" in note for note in shorter.notes)
 
 
 def test_data_that_outgrows_its_tier_is_a_phase_with_its_day():

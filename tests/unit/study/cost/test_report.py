@@ -64,6 +64,17 @@ def test_a_record_without_a_fleet_is_priced_by_accelerator_and_says_so(tmp_path:
     assert report.total_usd_micros > 0
 
 
+def test_jobs_that_never_ran_are_counted_in_a_note(tmp_path: Path):
+    jobs = tmp_path / "jobs.csv"
+    jobs.write_text(
+        "job_id,team,submit_s,duration_s,gpus,gpu_type\n"
+        "a,x,0,3600,4,L40S\nb,x,0,3600,4,H200\nc,x,10,3600,4,H200\n"
+    )
+    notes = cost_answer(CostQuestion(fleet=FLEET, jobs=jobs)).notes
+    assert "2 of 3 GPU jobs never ran, and are not in the bill" in notes
+    assert not any("never ran" in note for note in simulated().notes)
+
+
 def test_hours_of_the_grid_change_carbon_and_not_energy():
     green = ROOT / "examples" / "green-batch"
     flat = cost_answer(CostQuestion(fleet=green / "fleet.toml", jobs=green / "jobs.csv")).report
