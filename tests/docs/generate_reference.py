@@ -468,7 +468,8 @@ def cli() -> str:
         "Commands that print lists accept `--json`. Standard output is data only; errors go to "
         "standard error, as JSON with `--json`. `NO_COLOR=1` turns colour off, `TENFOLD_FACTS` "
         "sets the facts folder for all commands, and `TENFOLD_DEBUG=1` prints tracebacks.",
-        "| exit status | meaning |\n|---|---|\n| 0 | success |\n| 1 | the answer is no |\n"
+        "| exit status | meaning |\n|---|---|\n| 0 | success |\n"
+        "| 1 | negative result: a check failed, or nothing fits |\n"
         "| 2 | bad input or usage |\n| 3 | not allowed |\n| 4 | a program or server is down |\n"
         "| 70 | a bug in Tenfold |\n| 130 | interrupted with Ctrl-C; submitted jobs keep running |",
     ]
