@@ -242,20 +242,20 @@ def grow_file() -> str:
 ROUTING = ROOT / "src/tenfold/model/service/routing.py"
 ROUTING_TABLES: dict[str, tuple[type[Struct], str]] = {
     "": (RoutingState, "At the top of the file:"),
-    "[[services]]": (Service, "A service: which requests are its own, and where they go."),
+    "[[services]]": (Service, "A service: which requests it gets, and where they are routed."),
     "[[services.revisions]]": (Revision, "One version of a service."),
-    "[[services.revisions.replicas]]": (Replica, "One process that answers requests."),
-    "[services.hold]": (Hold, "How requests wait while no replica is ready, or all are busy."),
+    "[[services.revisions.replicas]]": (Replica, "One process that serves requests."),
+    "[services.hold]": (Hold, "The queue for requests while no replica is ready, or all are busy."),
     "[services.rollback]": (
         Rollback,
-        "When a canary loses its share, compared with the other revisions in the same window.",
+        "When a canary is rolled back, compared with the other revisions in the same window.",
     ),
     "[[services.overflow]]": (
         Overflow,
-        "Another place that answers the same requests: another site, or an external endpoint.",
+        "A fallback for requests that would wait too long: another site, or an external endpoint.",
     ),
-    "[[teams]]": (TeamLimits, "What a team may use, over all services; 0 means no limit."),
-    "[[tokens]]": (TokenDigest, "A token that clients may use, by its digest."),
+    "[[teams]]": (TeamLimits, "Limits of a team, across all services; 0 means no limit."),
+    "[[tokens]]": (TokenDigest, "A token that clients may use, stored as a digest."),
 }
 
 
@@ -267,12 +267,12 @@ def gateway() -> str:
         "`tenfold gateway run`.",
         "[Serve models through the gateway](../how-to/serve-through-the-gateway.md) shows how to "
         "use it, and [How requests are routed](../explanation/how-requests-are-routed.md) explains "
-        "its choices.",
+        "how it chooses a replica.",
         "## The routing file",
         "A routing file is TOML (`.toml`) or YAML (`.yaml`, `.yml`), which includes JSON: the "
-        "answer of `GET /api/v1/routing` is a routing file, too. Unknown keys are errors. "
-        "`tenfold gateway check` lists all errors with their lines. A running gateway looks at the "
-        "file every second; a file with errors changes nothing.",
+        "response to `GET /api/v1/routing` is also a valid routing file. Unknown keys are errors. "
+        "`tenfold gateway check` lists all errors with their lines. A running gateway checks the "
+        "file for changes every second, and ignores a file with errors.",
     ]
     for head, (struct, text) in ROUTING_TABLES.items():
         parts += [f"### `{head}`", text] if head else [text]
@@ -281,19 +281,19 @@ def gateway() -> str:
         "## Paths",
         "\n".join(
             [
-                "| path | answer |",
+                "| path | response |",
                 "|---|---|",
                 "| `/v1/models` | the models that the token may use |",
-                "| other `/v1/` paths | the service whose `models` has the `model` of the body |",
-                "| `/services/NAME/...` | the rest of the path, at the service of that name |",
-                "| any, with `X-Tenfold-Service: NAME` | the path, at that service |",
+                "| other `/v1/` paths | the service that lists the `model` in the body |",
+                "| `/services/NAME/...` | the service of that name, with the rest of the path |",
+                "| any, with `X-Tenfold-Service: NAME` | that service, with the same path |",
                 "| `/healthz` | 200 while the process runs |",
             ]
         ),
         "On the admin address:",
         "\n".join(
             [
-                "| path | answer |",
+                "| path | response |",
                 "|---|---|",
                 "| `/gateway/load` | counters and current load of every service, as JSON |",
                 "| `/metrics` | the metrics below |",
@@ -302,8 +302,8 @@ def gateway() -> str:
             ]
         ),
         "## Error codes",
-        "An error has the form of the OpenAI API, with one of these under `code`. Answers of "
-        "replicas, errors among them, are passed on as they are.",
+        "Errors have the format of the OpenAI API, with one of these values under `code`. "
+        "Responses from replicas, including errors, are passed through unchanged.",
         "\n".join(
             ["| code | status | meaning |", "|---|---|---|"]
             + [f"| `{code}` | {one.status} | {one.meaning} |" for code, one in REFUSALS.items()]
@@ -468,7 +468,8 @@ def cli() -> str:
         "Commands that print lists accept `--json`. Standard output is data only; errors go to "
         "standard error, as JSON with `--json`. `NO_COLOR=1` turns colour off, `TENFOLD_FACTS` "
         "sets the facts folder for all commands, and `TENFOLD_DEBUG=1` prints tracebacks.",
-        "| exit status | meaning |\n|---|---|\n| 0 | success |\n| 1 | the answer is no |\n"
+        "| exit status | meaning |\n|---|---|\n| 0 | success |\n"
+        "| 1 | negative result: a check failed, or nothing fits |\n"
         "| 2 | bad input or usage |\n| 3 | not allowed |\n| 4 | a program or server is down |\n"
         "| 70 | a bug in Tenfold |\n| 130 | interrupted with Ctrl-C; submitted jobs keep running |",
     ]

@@ -137,7 +137,7 @@ def rules_command(
 def dashboard_command(
     name: Annotated[
         Literal["fleet", "teams", "control-plane"],
-        Parameter(help="Which one: fleet and queue, teams, or the control plane itself"),
+        Parameter(help="Dashboard to write: fleet and queue, teams, or the control plane itself"),
     ],
     /,
     *,

@@ -42,7 +42,7 @@ app.command(
     name="down",
     help="""Stop the control plane on this machine.
 
-    Running jobs continue, and the next `tenfold up` takes them over.
+    Running jobs continue, and the next `tenfold up` reattaches to them.
     """,
 )
 app.command(
@@ -207,7 +207,11 @@ app.command(
     help="Run an S3 server on directories and object stores, and maintain its storage tiers.",
 )
 app.command("tenfold.cli.token:app", name="token", help="Create, list and revoke API tokens.")
-app.command("tenfold.cli.alarms:app", name="alarms", help="Write alerting rules for Prometheus.")
+app.command(
+    "tenfold.cli.alarms:app",
+    name="alarms",
+    help="Write Prometheus alerting rules and Grafana dashboards.",
+)
 app.command(
     "tenfold.cli.journal.command:app",
     name="journal",

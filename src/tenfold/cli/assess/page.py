@@ -44,7 +44,7 @@ def assess_page(found: Assessment) -> str:
     """Return the page."""
     sections = [
         Section("How full the fleet is, and by whom", _use(found)),
-        Section("GPUs held and not used", _held(found)),
+        Section("Wasted GPU-hours", _held(found)),
         Section("How long jobs wait", _waits(found)),
         Section("Why they wait", _causes(found)),
         Section("What breaks first", _outlook(found)),
@@ -141,11 +141,11 @@ def _held(found: Assessment) -> str:
     rows = [
         row("allocated beyond what the job requested", held.unrequested),
         row("held by jobs that used almost no CPU time", held.low_cpu),
-        row("run by jobs that failed, timed out or lost a node", held.lost),
-        row("run by jobs that were cancelled", held.cancelled),
+        row("used by jobs that failed, timed out or lost a node", held.lost),
+        row("used by jobs that were cancelled", held.cancelled),
     ]
     parts = [
-        _said(held_text(found), "Held: "),
+        _said(held_text(found), "Wasted: "),
         table_html(["", "GPU-hours", "of those allocated", "dollars"], rows),
     ]
     if found.changes.price_words:
@@ -154,7 +154,7 @@ def _held(found: Assessment) -> str:
         parts.append(
             prose_html(
                 f"The median completed job ran for 1/{held.overlong_limits:,.1f} of its time "
-                "limit; backfill plans with the limits."
+                "limit; backfill relies on the limits."
             )
         )
     return "".join([*parts, _unusable(found)])

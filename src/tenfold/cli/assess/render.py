@@ -26,7 +26,7 @@ def show_assessment(found: Assessment) -> None:
     facts = [
         ("allocated", fullness(found)),
         ("now", now_text(found)),
-        ("not used", held_text(found)),
+        ("wasted", held_text(found)),
         ("waits", waits_text(found)),
         ("", longest_text(found) if found.use.has_history else ""),
         *_causes(found),

@@ -47,7 +47,7 @@ def fullness(found: Assessment) -> str:
     if not use.counts_gpus:
         return "not known: Slurm's accounting does not count GPUs here"
     most = [f"{one.name} {share(one.share)}" for one in use.by_account[:3] if one.gpu_hours]
-    whose = f"; most by {', '.join(most)}" if most else ""
+    whose = f"; top accounts: {', '.join(most)}" if most else ""
     return (
         f"{share(use.share)} of the GPU-hours were allocated "
         f"({amount(use.gpu_hours)} of {amount(use.gpu_hours_available)}){whose}"
@@ -74,10 +74,10 @@ def held_text(found: Assessment) -> str:
         return ""
     parts = [f"{amount(held.unrequested)} GPU-hours allocated beyond the request"]
     if held.low_cpu is not None:
-        parts.append(f"{amount(held.low_cpu)} by jobs that used almost no CPU time")
+        parts.append(f"{amount(held.low_cpu)} in jobs that used almost no CPU time")
     if held.lost or held.cancelled:
-        parts.append(f"{amount(held.lost or 0.0)} by runs that failed or timed out")
-        parts.append(f"{amount(held.cancelled or 0.0)} by runs that were cancelled")
+        parts.append(f"{amount(held.lost or 0.0)} in runs that failed or timed out")
+        parts.append(f"{amount(held.cancelled or 0.0)} in cancelled runs")
     cost = "" if not found.usd_held else f" (the first{_two(held.low_cpu)}: ${found.usd_held:,.0f})"
     return ", ".join(parts) + cost
 
@@ -101,7 +101,7 @@ def waits_text(found: Assessment) -> str:
 def longest_text(found: Assessment) -> str:
     """Return which account, partition and size waited longest, by the sum of its waits."""
     parts = [
-        f"{kind} {rows[0].name} {span(rows[0].mean_s)}"
+        f"{kind} {rows[0].name} (mean {span(rows[0].mean_s)})"
         for kind, rows in (
             ("account", found.waits.by_account),
             ("partition", found.waits.by_partition),
@@ -109,7 +109,7 @@ def longest_text(found: Assessment) -> str:
         )
         if rows and rows[0].name != "(none)"
     ]
-    return "most waiting: " + ", ".join(parts) + " on average" if parts else ""
+    return "most wait time: " + ", ".join(parts) if parts else ""
 
 
 def growth_text(trend: Trend) -> str:

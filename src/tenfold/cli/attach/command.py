@@ -86,7 +86,8 @@ def slurm_command(
         bool,
         Parameter(
             negative="",
-            help="Also record what --under would have started, for `tenfold attach report`",
+            help="Also record which jobs the policy --under would have started, for `tenfold "
+            "attach report`",
         ),
     ] = False,
     act: Annotated[
@@ -153,7 +154,7 @@ def slurm_command(
 
 @app.command(name="status")
 def status_command(*, state_dir: StateDirOption = None, as_json: Json = False) -> None:
-    """Show what was read from the attached cluster, and the load this caused."""
+    """Show what was read from the attached cluster, and the load on its controller."""
     folder = attached_folder(state_dir)
     status = read_status(folder)
     print_json(status) if as_json else show_status(folder, status)

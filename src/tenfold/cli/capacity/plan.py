@@ -90,8 +90,9 @@ def plan_command(
 ) -> None:
     """Plan what to order, reserve and rent, and by when, within the limits of the facility.
 
-    Demand comes from `[pace]` of the grow file or a history, with drivers on top. The fixes that
-    `tenfold grow` lists appear with their dates, and limit what can be bought before.
+    Demand comes from a history or from `[pace]` of the grow file, plus the drivers. The plan
+    includes the fixes that `tenfold grow` lists, with their dates; purchases that need a fix come
+    after it.
     """
     files = CapacityFiles(
         grow=GrowFiles(

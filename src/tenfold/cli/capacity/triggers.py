@@ -46,7 +46,7 @@ def triggers_command(
         Parameter(
             name="--drivers",
             negative="",
-            help="Driver file, for rules on the pipeline; repeatable",
+            help="Driver file, for rules of kind `pipeline` (committed GPUs); repeatable",
         ),
     ] = None,
     store: Annotated[
@@ -131,10 +131,12 @@ def review_command(
         Path,
         Parameter(help="CSV with the columns id, t and value: GPUs in demand since the plan began"),
     ],
-    own_gpus: Annotated[float | None, Parameter(help="Own and reserved GPUs today")] = None,
+    own_gpus: Annotated[
+        float | None, Parameter(help="Number of GPUs that are owned or reserved today")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Compare a plan with what happened: forecast error, coverage, capacity, and what is due."""
+    """Compare a plan with what happened: forecast error, coverage, capacity, and orders due."""
     try:
         planned = msgspec.json.decode(plan.read_bytes(), type=CapacityAnswer)
     except (msgspec.DecodeError, RecursionError, OSError):

@@ -81,8 +81,8 @@ def run_command(
     data_plane: Annotated[
         Literal["python", "haproxy"],
         Parameter(
-            help="What forwards requests that need no routing decision: this process, or HAProxy "
-            "in front of it, which uses less CPU (default: python)"
+            help="Forward requests in this process, or use HAProxy for those that need no routing "
+            "decision, which takes less CPU (default: python)"
         ),
     ] = "python",
 ) -> None:

@@ -92,7 +92,7 @@ Seed = Annotated[
 Apply = Annotated[
     int | None,
     Parameter(
-        help="Write the fleet with this many of the fixes applied; needs --out",
+        help="Apply the first N fixes and write the resulting fleet; needs --out",
         validator=validators.Number(gte=1),
     ),
 ]

@@ -105,7 +105,7 @@ def run_command(
     label: Annotated[
         bool,
         Parameter(
-            name=("--label", "-l"), negative="", help="Prefix each line with the process number"
+            name=("--label", "-l"), negative="", help="Prefix each line with the process rank"
         ),
     ] = False,
     allow_pending: AllowPending = False,

@@ -126,7 +126,10 @@ def alias_command(
     alias: Annotated[str, Parameter(help="Alias, such as prod")],
     *,
     delete: Annotated[
-        bool, Parameter(negative="", help="Delete the alias; then NAME is enough")
+        bool,
+        Parameter(
+            negative="", help="Delete the alias instead of moving it; MODEL can then be just NAME"
+        ),
     ] = False,
     team: Team = None,
     as_json: Json = False,
@@ -160,7 +163,7 @@ def stage_command(
     team: Team = None,
     as_json: Json = False,
 ) -> None:
-    """Set the stage of a version; it starts in development."""
+    """Set the stage of a version; new versions start in development."""
     reference = _version_named(model)
     with Client() as client:
         made = client.stage_model(reference.model, reference.version, stage, team=team)

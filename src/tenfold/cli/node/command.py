@@ -69,8 +69,8 @@ def join_command(
     if found.differing:
         names = hostlist.fold(found.differing)
         print_note(
-            f"{names} stay as they joined; the file describes them differently, as when racks and "
-            "switches are assigned anew"
+            f"{names} keep their current description; the file describes them differently, for "
+            "example because racks or switches were reassigned"
         )
     if not found.joined:
         show(f"no new nodes: {count(len(found.known), 'node')} of `{fleet}` are in the fleet")
@@ -92,7 +92,7 @@ def leave_command(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Take nodes out of the running control plane.
+    """Remove nodes from the running control plane.
 
     No job starts on them any more, and each leaves once its last job has ended. If any node cannot
     leave, none do. Remove them from the fleet file as well; `tenfold node uncordon` keeps a node

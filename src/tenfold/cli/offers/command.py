@@ -61,7 +61,7 @@ def best(
     before: Annotated[
         tuple[Path, ...],
         Parameter(
-            help="Catalogue of earlier prices, to show which providers moved; repeatable",
+            help="Catalogue of earlier prices, to compare ranks with; repeatable",
             negative="",
         ),
     ] = (),
@@ -92,7 +92,8 @@ def exit_command(
     rework: Annotated[
         tuple[str, ...],
         Parameter(
-            help="Days of rework for what no other provider has, such as queues=20; repeatable",
+            help="Days of work to replace a service that no other provider has, such as queues=20; "
+            "repeatable",
             negative="",
         ),
     ] = (),

@@ -185,7 +185,7 @@ def promote_command(name: Name, *, as_json: Json = False) -> None:
 
 @app.command(name="rollback")
 def rollback_command(name: Name, *, as_json: Json = False) -> None:
-    """Cancel the current rollout; without one, return to the previous revision."""
+    """Cancel the rollout in progress; if there is none, return to the previous revision."""
     from tenfold.cli.service import live  # noqa: PLC0415
 
     live.change("rollback", name, as_json=as_json)

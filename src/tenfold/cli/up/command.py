@@ -73,8 +73,8 @@ VirtualNodes = Annotated[
 PolicyOption = Annotated[
     str | None,
     Parameter(
-        help="Policy name or policy file (default: tenfold); `governed` and `slurm` make "
-        "reservations for large jobs (backfill) and use priorities"
+        help="Policy name or policy file (default: tenfold); `governed` and `slurm` use "
+        "priorities, and backfill around reservations for large jobs"
     ),
 ]
 ShadowOption = Annotated[

@@ -33,10 +33,13 @@ def down_command(
     state_dir: StateDirOption = None,
     timeout: Annotated[
         float,
-        Parameter(help="Seconds to wait for it to stop (default: 60)", validator=NOT_NEGATIVE),
+        Parameter(
+            help="Seconds to wait for the control plane to stop (default: 60)",
+            validator=NOT_NEGATIVE,
+        ),
     ] = WAIT_S,
     name: Annotated[
-        str, Parameter(help="The control plane that was started with this `--name`")
+        str, Parameter(help="Name of the control plane, if it was started with `--name`")
     ] = "",
     as_json: Json = False,
 ) -> None:

@@ -132,7 +132,7 @@ GatewayAdmin = Annotated[
 ]
 Objects = Annotated[
     Path | None,
-    Parameter(help="Also run an object store (S3) in this directory; its keys belong to teams"),
+    Parameter(help="Also run an object store (S3) in this directory; access keys are per team"),
 ]
 ObjectsListen = Annotated[
     str,

@@ -68,13 +68,13 @@ def lock_state_dir(state_dir: Path, name: str = "") -> Generator[None, None, Non
 def stopped_text(jobs_alive: int | None) -> str:
     """Return what to print once a control plane has stopped."""
     if jobs_alive == 1:
-        return "stopped; 1 job continues to run, and the next `tenfold up` takes it over"
+        return "stopped; 1 job is still running, and the next `tenfold up` reattaches to it"
     if jobs_alive:
-        many = f"{jobs_alive:,} jobs continue to run"
-        return f"stopped; {many}, and the next `tenfold up` takes them over"
+        many = f"{jobs_alive:,} jobs are still running"
+        return f"stopped; {many}, and the next `tenfold up` reattaches to them"
     if jobs_alive == 0:
         return "stopped; no jobs were running"
-    return "stopped; running jobs continue, and the next `tenfold up` takes them over"
+    return "stopped; running jobs continue, and the next `tenfold up` reattaches to them"
 
 
 def virtual_names(number: int) -> list[str]:

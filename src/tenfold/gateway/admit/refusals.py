@@ -31,7 +31,7 @@ REFUSALS: dict[str, Kind] = {
     "no_model": Kind(400, _BAD, "the request has neither a model nor a service"),
     "invalid_body": Kind(400, _BAD, "the body is not a JSON object, or is incomplete"),
     "invalid_request": Kind(400, _BAD, "the request is not valid HTTP"),
-    "invalid_path": Kind(400, _BAD, "the path has `.` or `..` in it, or control characters"),
+    "invalid_path": Kind(400, _BAD, "the path contains `.`, `..` or control characters"),
     "path_not_found": Kind(404, _BAD, "the gateway or the service has no such path"),
     "method_not_allowed": Kind(405, _BAD, "the gateway does not forward this method"),
     "body_too_large": Kind(413, _BAD, "the body exceeds the limit of the gateway"),
@@ -39,17 +39,23 @@ REFUSALS: dict[str, Kind] = {
     "rate_limit_exceeded": Kind(
         429, _LIMIT, "the team exceeds its requests or tokens per minute; see `Retry-After`"
     ),
-    "concurrency_limit_exceeded": Kind(429, _LIMIT, "the team has as many requests as it may"),
-    "queue_full": Kind(503, _BUSY, "as many requests wait as may; see `Retry-After`"),
+    "concurrency_limit_exceeded": Kind(
+        429, _LIMIT, "the team has reached its limit of concurrent requests"
+    ),
+    "queue_full": Kind(503, _BUSY, "the queue of the service is full; see `Retry-After`"),
     "wait_timeout": Kind(503, _BUSY, "no replica was free in time; see `Retry-After`"),
     "not_ready": Kind(503, _BUSY, "the gateway has no routing state yet"),
-    "shutting_down": Kind(503, _BUSY, "the gateway stops and took too long to serve this request"),
-    "replica_failed": Kind(502, _REPLICA, "no replica answered, and retries are used up"),
-    "replica_timeout": Kind(504, _REPLICA, "replicas did not begin to answer in time"),
-    "replica_interrupted": Kind(
-        502, _REPLICA, "the replica stopped in the middle of an answer; sent as a last event"
+    "shutting_down": Kind(
+        503, _BUSY, "the gateway is shutting down, and the request did not finish in time"
     ),
-    "invalid_answer": Kind(502, _REPLICA, "the replica sent what is not a valid response"),
+    "replica_failed": Kind(502, _REPLICA, "no replica responded, and all retries were used"),
+    "replica_timeout": Kind(504, _REPLICA, "no replica started to respond in time"),
+    "replica_interrupted": Kind(
+        502,
+        _REPLICA,
+        "the replica failed in the middle of a response; sent as the last event of the stream",
+    ),
+    "invalid_answer": Kind(502, _REPLICA, "the replica sent an invalid response"),
     "internal_error": Kind(500, "server_error", "a bug in the gateway"),
 }
 

@@ -20,21 +20,24 @@ from tenfold.model.service.traffic import (
 
 PREFIX = "tenfold_gateway"
 SERVICE_COUNTERS = {
-    "arrivals": ("requests", "Requests that may use the service"),
-    "ended": ("answered", "Requests that were answered"),
-    "failed": ("failed", "Accepted requests that got an error of the gateway"),
-    "shed": ("shed", "Requests refused because the service was too busy"),
-    "limited": ("limited", "Requests refused because of their team's limits"),
+    "arrivals": ("requests", "Authorised requests for the service"),
+    "ended": ("answered", "Requests that got a response"),
+    "failed": ("failed", "Accepted requests that got a gateway error"),
+    "shed": ("shed", "Requests rejected because the service was overloaded"),
+    "limited": ("limited", "Requests rejected because of their team's limits"),
     "retries": ("retries", "Retries before the first byte of a response"),
-    "hedges": ("hedges", "Second attempts because the first was slow"),
-    "arrived_input_tokens": ("input_tokens", "Tokens of prompts, estimated on arrival"),
-    "output_tokens": ("output_tokens", "Tokens that were answered"),
+    "hedges": ("hedges", "Hedged requests"),
+    "arrived_input_tokens": ("input_tokens", "Input tokens, estimated on arrival"),
+    "output_tokens": ("output_tokens", "Output tokens"),
 }
 SERVICE_GAUGES = {
-    "outstanding_requests": ("outstanding_requests", "Requests in replicas"),
-    "outstanding_tokens": ("outstanding_tokens", "Tokens expected of requests in replicas"),
-    "waiting_requests": ("waiting_requests", "Requests in the queue"),
-    "waiting_tokens": ("waiting_tokens", "Tokens of requests in the queue"),
+    "outstanding_requests": ("outstanding_requests", "Requests in progress on replicas"),
+    "outstanding_tokens": (
+        "outstanding_tokens",
+        "Expected tokens of requests in progress on replicas",
+    ),
+    "waiting_requests": ("waiting_requests", "Queued requests"),
+    "waiting_tokens": ("waiting_tokens", "Tokens of queued requests"),
 }
 BREAKER = {"closed": 0, "half-open": 1, "open": 2}
 
@@ -66,10 +69,10 @@ class _Now(Collector):
 
 
 GAUGES = {
-    "connections": "Connections of clients",
-    "streams": "Answers that are being streamed",
+    "connections": "Client connections",
+    "streams": "Responses being streamed",
     "routing_version": "Version of the routing state in use; -1 for none",
-    "routing_age_seconds": "Since the routing state was last confirmed",
+    "routing_age_seconds": "Time since the routing state was last confirmed",
 }
 
 
@@ -85,7 +88,7 @@ def _seconds(services: tuple[ServiceTraffic, ...]) -> Iterable[Metric]:
         f"{PREFIX}_oldest_wait_seconds", "Wait of the oldest queued request", labels=["service"]
     )
     busy = CounterMetricFamily(
-        f"{PREFIX}_busy_request_seconds", "Time that requests spent in replicas", labels=["service"]
+        f"{PREFIX}_busy_request_seconds", "Time that requests spent on replicas", labels=["service"]
     )
     for one in services:
         oldest.add_metric([one.name], one.oldest_wait_ms / 1_000)
@@ -99,14 +102,14 @@ def _revisions(services: tuple[ServiceTraffic, ...]) -> Iterable[Metric]:
     families = [
         CounterMetricFamily(f"{PREFIX}_revision_{name}", text, labels=labels)
         for name, text in (
-            ("requests", "Requests that ended, by revision"),
-            ("errors", "Requests that failed through the replica, by revision"),
-            ("misses", "Requests beyond the objective, by revision"),
+            ("requests", "Completed requests, by revision"),
+            ("errors", "Requests that failed because of the replica, by revision"),
+            ("misses", "Requests that missed an objective, by revision"),
         )
     ]
     first = HistogramMetricFamily(
         f"{PREFIX}_time_to_first_byte_seconds",
-        "Time to the first byte of the response, waits included",
+        "Time to the first byte of the response, including time in the queue",
         labels=labels,
     )
     for service in services:
@@ -132,13 +135,17 @@ def _buckets(revision: RevisionTraffic) -> list[tuple[str, float]]:
 def _replicas(services: tuple[ServiceTraffic, ...]) -> Iterable[Metric]:
     labels = ["service", "revision", "replica"]
     requests = GaugeMetricFamily(
-        f"{PREFIX}_replica_requests", "Requests in the replica", labels=labels
+        f"{PREFIX}_replica_requests", "Requests in progress on the replica", labels=labels
     )
     tokens = GaugeMetricFamily(
-        f"{PREFIX}_replica_tokens", "Tokens expected of those", labels=labels
+        f"{PREFIX}_replica_tokens",
+        "Expected tokens of those requests",
+        labels=labels,
     )
     breaker = GaugeMetricFamily(
-        f"{PREFIX}_replica_breaker", "0 closed, 1 half-open, 2 open", labels=labels
+        f"{PREFIX}_replica_breaker",
+        "Circuit breaker: 0 closed, 1 half-open, 2 open",
+        labels=labels,
     )
     for service in services:
         for revision in service.revisions:
@@ -153,15 +160,17 @@ def _replicas(services: tuple[ServiceTraffic, ...]) -> Iterable[Metric]:
 def _overflow(services: tuple[ServiceTraffic, ...]) -> Iterable[Metric]:
     labels = ["service", "overflow"]
     outstanding = GaugeMetricFamily(
-        f"{PREFIX}_overflow_outstanding", "Requests in the overflow", labels=labels
+        f"{PREFIX}_overflow_outstanding", "Requests in progress on overflow", labels=labels
     )
     requests = CounterMetricFamily(
-        f"{PREFIX}_overflow_requests", "Requests sent to the overflow", labels=labels
+        f"{PREFIX}_overflow_requests", "Requests sent to overflow", labels=labels
     )
     errors = CounterMetricFamily(
-        f"{PREFIX}_overflow_errors", "Requests that failed there", labels=labels
+        f"{PREFIX}_overflow_errors", "Overflow requests that failed", labels=labels
     )
-    cost = CounterMetricFamily(f"{PREFIX}_overflow_usd", "Spent there", labels=labels)
+    cost = CounterMetricFamily(
+        f"{PREFIX}_overflow_usd", "US dollars spent on overflow", labels=labels
+    )
     for service in services:
         for one in service.overflow:
             key = [service.name, one.name]
@@ -175,7 +184,7 @@ def _overflow(services: tuple[ServiceTraffic, ...]) -> Iterable[Metric]:
 def _rolled_back(traffic: GatewayTraffic) -> Metric:
     family = GaugeMetricFamily(
         f"{PREFIX}_revision_rolled_back",
-        "1 for a canary that lost its share here",
+        "1 for a canary that this gateway rolled back",
         labels=["service", "revision"],
     )
     for one in traffic.rolled_back:

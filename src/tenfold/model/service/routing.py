@@ -32,13 +32,13 @@ class Replica(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
     id: Name
     """Unique in its service."""
     url: Url
-    """Its address; the path of a request is put behind it."""
+    """Its base URL; the path of each request is appended."""
     state: Literal["ready", "draining"] = "ready"
-    """A draining replica finishes what it has and gets no new requests."""
+    """A draining replica finishes its requests and gets no new ones."""
     weight: Annotated[float, Meta(gt=0, le=1_000)] = 1.0
     """Its speed relative to the other replicas of the revision."""
     site: Annotated[str, Meta(max_length=200)] = ""
-    """Where it runs; for people."""
+    """Where it runs; informational only."""
 
 
 class Revision(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -49,7 +49,8 @@ class Revision(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unk
     weight: Weight = 1.0
     """Its share is its weight over the sum of the weights; 0 gets no requests."""
     shadow_percent: Percent = 0.0
-    """Requests of the others that are sent to it as well; its answers are discarded."""
+    """Percentage of requests to the other revisions that are mirrored to this one; its responses
+    are discarded."""
     is_canary: bool = False
     """Whether the `rollback` rules of the service apply to it."""
     replicas: tuple[Replica, ...] = ()
@@ -60,22 +61,23 @@ class Hold(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown
     """How requests wait while no replica is ready, or all are busy."""
 
     requests_max: Count = 1_000
-    """Requests that wait at a time; 0 refuses at once."""
+    """Maximum number of queued requests; 0 rejects requests instead of queueing them."""
     timeout_s: Seconds = 300.0
-    """How long a request waits; longer than a cold start takes."""
+    """Maximum time in the queue; set it to longer than a cold start."""
 
 
 class Rollback(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """When a canary loses its share; compared with the other revisions in the same window."""
 
     requests_min: Annotated[int, Meta(ge=1, le=1_000_000)] = 20
-    """Requests of the canary in the window before it is judged."""
+    """Minimum number of requests to the canary in the window before it is evaluated."""
     window_s: Seconds = 60.0
     """Length of the window."""
     error_percent_max: Percent = 5.0
-    """Failed requests of the canary, in percent, beyond those of the other revisions."""
+    """Percentage points by which the canary's error rate may exceed that of the other revisions."""
     miss_percent_max: Percent = 20.0
-    """Requests beyond an objective, in percent, beyond those of the other revisions."""
+    """Percentage points by which the canary's share of requests that miss an objective may exceed
+    that of the other revisions."""
 
 
 class Overflow(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -86,19 +88,19 @@ class Overflow(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unk
     url: Url
     """Its address."""
     model: Annotated[str, Meta(max_length=200)] = ""
-    """The name of the model there; empty for the same."""
+    """Name of the model at this endpoint; if empty, the same name."""
     key: Annotated[str, Meta(max_length=200)] = ""
-    """The name of an API key that the gateway has."""
+    """Name of the API key to send, from the gateway's keys file."""
     usd_per_million_input_tokens: Usd = 0.0
-    """Price of prompts."""
+    """Price of input tokens."""
     usd_per_million_output_tokens: Usd = 0.0
-    """Price of answers."""
+    """Price of output tokens."""
     usd_per_hour_max: Usd | None = None
-    """Maximum spend over the last hour; once it is reached, nothing more is sent there."""
+    """Maximum spend over the last hour; once it is reached, no more requests are sent."""
     after_wait_s: Annotated[float, Meta(ge=0, le=86_400)] = 5.0
-    """Requests go there while the expected wait is longer than this."""
+    """Requests overflow while the expected wait is longer than this."""
     requests_max: Count = 100
-    """Maximum concurrent requests there."""
+    """Maximum number of concurrent requests."""
 
 
 class Service(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -113,37 +115,38 @@ class Service(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
     paths: tuple[UrlPath, ...] = ("/v1/",)
     """Path prefixes that are forwarded; `/` for all, as for a plain HTTP service."""
     revisions: tuple[Revision, ...] = ()
-    """Its versions, which share the requests by weight."""
+    """Its revisions; requests are split between them by weight."""
     slots_per_replica: Count = 0
     """Concurrent requests per replica of weight 1; the rest queue in the gateway. 0: no limit."""
     affinity: Literal["none", "session", "prefix"] = "prefix"
-    """What keeps requests on one replica while that is among the least loaded."""
+    """What keeps related requests on the same replica, as long as it is among the least loaded."""
     session_header: Annotated[str, Meta(max_length=100, pattern=HEADER)] = "X-Session-Id"
-    """The header that names a session, for the affinity `session`."""
+    """Header that identifies a session, for the affinity `session`."""
     hold: Hold = Hold()
-    """How requests wait."""
+    """Limits of the queue."""
     rollback: Rollback = Rollback()
-    """When a canary loses its share."""
+    """When a canary is rolled back."""
     overflow: tuple[Overflow, ...] = ()
-    """Where requests go when the wait is too long; the cheapest first."""
+    """Where requests go when the wait is too long; cheapest first."""
     ttft_objective_s: Seconds | None = None
-    """Time to the first byte of the answer, as measured by the gateway."""
+    """Objective for the time to the first byte of a response, measured at the gateway."""
     tpot_objective_s: Seconds | None = None
-    """Time per token of a streamed answer after its first byte, in the mean of the answer."""
+    """Objective for the mean time per token of a streamed response, after its first byte."""
     latency_objective_s: Seconds | None = None
-    """Time to the last byte of the answer, as measured by the gateway."""
+    """Objective for the time to the last byte of a response, measured at the gateway."""
     retries_max: Annotated[int, Meta(ge=0, le=10)] = 2
-    """Further attempts, all before the first byte of an answer was sent to the client."""
+    """Maximum number of retries; nothing is retried once the first byte was sent to the client."""
     hedge_after_s: Annotated[float, Meta(ge=0, le=3_600)] = 0.0
-    """When a second replica is asked as well, if no byte has come; 0 for never."""
+    """Hedging delay: time without a response byte after which the request is also sent to a second
+    replica; 0 disables hedging."""
     hedge_percent_max: Percent = 5.0
-    """Requests that are sent twice, in percent of all."""
+    """Maximum percentage of requests that are hedged."""
     first_byte_timeout_s: Seconds = 600.0
-    """Until an attempt without a byte has failed."""
+    """Time without a response byte after which an attempt fails."""
     idle_timeout_s: Seconds = 120.0
     """Maximum time between two chunks of a response."""
     key: Annotated[str, Meta(max_length=200)] = ""
-    """The name of an API key that the replicas ask for."""
+    """Name of the API key that the replicas require, from the gateway's keys file."""
 
 
 class TeamLimits(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -152,15 +155,15 @@ class TeamLimits(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_u
     name: FolderName
     """The team."""
     weight: Annotated[float, Meta(gt=0, le=1_000_000)] = 1.0
-    """Its share of a busy service against other waiting teams of the same priority."""
+    """Share of a busy service, relative to other queued teams of the same priority."""
     priority: Annotated[int, Meta(ge=-1_000, le=1_000)] = 0
-    """Waiting requests of a higher priority go first."""
+    """Queued requests with a higher priority go first."""
     requests_per_minute: Count = 0
-    """Requests of every kind."""
+    """Maximum number of requests per minute."""
     tokens_per_minute: Count = 0
-    """Tokens of prompts and answers."""
+    """Maximum number of input and output tokens per minute."""
     concurrent_max: Count = 0
-    """Requests at a time, including those that wait."""
+    """Maximum number of concurrent requests, including queued ones."""
 
 
 class TokenDigest(
@@ -171,11 +174,11 @@ class TokenDigest(
     digest: Digest
     """SHA-256 of the token, in hexadecimal digits."""
     team: FolderName
-    """Whose requests it makes."""
+    """Team that requests with this token belong to."""
     services: tuple[FolderName, ...] = ()
-    """Services that it may use; empty for all that its team may use."""
+    """Services that the token may use; empty for all services of its team."""
     expires_ms: int | None = None
-    """When it ends, in milliseconds since 1970; without it, never."""
+    """When the token expires, in milliseconds since the Unix epoch; by default, never."""
 
 
 class RoutingState(
@@ -184,11 +187,11 @@ class RoutingState(
     """Everything a gateway routes by; a later version replaces it whole."""
 
     version: Annotated[int, Meta(ge=0)] = 0
-    """Grows with every change, so that a gateway can wait for the next."""
+    """Increases with every change, so that a gateway can wait for the next one."""
     services: tuple[Service, ...] = ()
     """The services."""
     teams: tuple[TeamLimits, ...] = ()
-    """Teams that are not listed have the defaults."""
+    """Limits of teams; teams that are not listed have the defaults."""
     tokens: tuple[TokenDigest, ...] = ()
     """Tokens that clients may use."""
     team_without_token: Annotated[str, Meta(max_length=80)] = ""

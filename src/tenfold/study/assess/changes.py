@@ -381,10 +381,11 @@ class _Search:
             gpus = count * pool.gpus_per_node
             usd_per_month = None if self._price is None else gpus * self._price * HOURS_PER_MONTH
             nodes = "1 node" if count == 1 else f"{count} nodes"
+            each = "" if count == 1 else " each"
             found[count] = _Option(
                 "purchase",
-                f"{nodes} with {pool.gpus_per_node} GPUs each",
-                f"add {nodes} with {pool.gpus_per_node} GPUs each to pool `{pool.id}`",
+                f"{nodes} with {pool.gpus_per_node} GPUs{each}",
+                f"add {nodes} with {pool.gpus_per_node} GPUs{each} to pool `{pool.id}`",
                 "buy or rent",
                 self._with_nodes(pool, fresh),
                 [*self._nodes, *fresh],

@@ -53,7 +53,8 @@ class CostQuestion(Struct, frozen=True, kw_only=True):
         Meta(description="Grid carbon intensity and power price per hour, as CSV"),
     ] = None
     model: Annotated[
-        str | None, Meta(description="Model that you serve, to try a lower precision")
+        str | None,
+        Meta(description="Model that you serve; --recommend also tries it at lower precision"),
     ] = None
     qps: Annotated[Positive, Meta(description="Requests per second to that model (default: 1)")] = (
         1.0

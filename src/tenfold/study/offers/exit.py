@@ -42,7 +42,7 @@ class ExitQuestion(CatalogueQuestion, frozen=True, kw_only=True):
     ] = None
     gpus: Annotated[int | None, Meta(ge=1, description="GPUs in use there")] = None
     usd_per_gpu_hour: Annotated[
-        Positive | None, Meta(description="What you pay (default: median of the provider)")
+        Positive | None, Meta(description="Price that you pay (default: median of the provider)")
     ] = None
     data_gb: Annotated[NotNegative | None, Meta(description="Data to move out, in GB")] = None
     gbps: Annotated[Positive, Meta(description="Transfer rate, in Gbit/s (default: 10)")] = 10.0

@@ -38,7 +38,7 @@ def test_the_control_plane_stops_its_jobs_run_on_and_the_next_start_finds_them(
     with tenfold.Client() as client:
         until(lambda: client.job("job-1").state == "running")
     assert main(["down"]) == 0
-    text = "stopped; 1 job continues to run, and the next `tenfold up` takes it over\n"
+    text = "stopped; 1 job is still running, and the next `tenfold up` reattaches to it\n"
     assert capsys.readouterr().out == text
     assert up.process.wait(HANG_S) == 0
     said, _ = up.process.communicate()

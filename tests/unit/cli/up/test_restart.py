@@ -66,7 +66,8 @@ def test_ctrl_c_leaves_jobs_running_and_says_so(up: Up, gate: Path):
     with tenfold.Client() as client:
         job_id = begun(client, gate)
     assert (
-        "stopped; 1 job continues to run, and the next `tenfold up` takes it over" in up.interrupt()
+        "stopped; 1 job is still running, and the next `tenfold up` reattaches to it"
+        in up.interrupt()
     )
     with pytest.raises(tenfold.TenfoldError) as wrong:
         tenfold.Client()
