@@ -62,7 +62,7 @@ class SimulatedService(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """A request that waits longer is shed."""
     hold_requests_max: Annotated[int, Meta(ge=0, le=1_000_000_000)] = _HOLD.requests_max
     """Requests that may wait at a time; further ones are shed at once."""
-    failures_per_replica_day: Annotated[float, Meta(ge=0, le=1e6)] = 0.0
+    failures_per_replica_day: Annotated[float, Meta(ge=0, le=1_000_000)] = 0.0
     """Failures of a ready replica: its requests fail, or move on if they had no token yet."""
 
     @property
