@@ -126,7 +126,7 @@ def _by_rule(tournament: Tournament, load: ServiceLoad, policy: AutoscalePolicy)
 
 def _by_arrivals(tournament: Tournament, load: ServiceLoad) -> list[_Need]:
     """Return the replicas there are, if requests came after a pause that no bucket shows yet."""
-    if not load.arriving or not tournament.idle.buckets:
+    if not load.arriving or not tournament.idle.buckets or tournament.can_wait:
         return []
     held = {"needed": tournament.view().target, "held_ms": int(load.bucket_ms)}
     return [_Need(load.replicas.wanted, Reason("scale-in-held", held))]

@@ -143,6 +143,11 @@ class Tournament:
         return self._rate > 0
 
     @property
+    def can_wait(self) -> bool:
+        """Whether requests meet the objective if they wait for a cold start."""
+        return self._horizon * self._step_s <= self.demand.usual.wait_s
+
+    @property
     def busy_replicas(self) -> int:
         """Return the replicas that the recent load fills: with fewer, a queue only grows."""
         return ceil(self.demand.levels[0] / self._policy.rates.slots - 0.02)
@@ -278,9 +283,8 @@ class Tournament:
     def _may_be_zero(self) -> bool:
         policy = self._policy
         idle_ms = self.idle.buckets * self._bucket_ms
-        can_wait = self._horizon * self._step_s <= self.demand.usual.wait_s
-        if policy.zero_after_ms is None and can_wait:
-            # Requests can wait for a cold start, so nothing is lost.
+        if policy.zero_after_ms is None and self.can_wait:
+            # Nothing is lost while a replica starts.
             return policy.replicas_min == 0 and idle_ms > 0
         return policy.replicas_min == 0 and idle_ms >= policy.idle_least_ms
 
