@@ -115,13 +115,14 @@ def _by_backlog(tournament: Tournament, load: ServiceLoad, policy: AutoscalePoli
 
 def _by_rule(tournament: Tournament, load: ServiceLoad, policy: AutoscalePolicy) -> _Need | None:
     """Return what the stated idle time asks for, of a service that may scale to zero."""
-    if policy.replicas_min or policy.zero_after_ms is None or not tournament.was_called:
+    if policy.replicas_min or policy.zero_after_ms is None:
         return None
     idle_ms = tournament.idle.buckets * load.bucket_ms
     fields: Mapping[str, Value] = {"idle_ms": idle_ms}
-    if load.arriving or load.in_flight or load.queued or idle_ms < policy.zero_after_ms:
-        return _Need(1, Reason("request-expected", fields))
-    return _Need(0, Reason("service-idle", fields))
+    is_idle = not (load.arriving or load.in_flight or load.queued)
+    if is_idle and idle_ms >= policy.zero_after_ms:
+        return _Need(0, Reason("service-idle", fields))
+    return _Need(1, Reason("request-expected", fields)) if tournament.was_called else None
 
 
 def _by_arrivals(tournament: Tournament, load: ServiceLoad) -> list[_Need]:

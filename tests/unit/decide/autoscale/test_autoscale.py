@@ -91,6 +91,12 @@ def test_a_stated_idle_time_is_kept_exactly_also_by_a_new_service():
     assert decided(load(called + buckets(0, 2 * BUCKET), ready=2), ZERO).target >= 1
 
 
+def test_a_stated_idle_time_is_enough_for_a_control_plane_that_has_just_started():
+    stated = replace(ZERO, zero_after_ms=Millis(20 * SECOND))
+    assert decided(load(buckets(0, BUCKET), ready=4), stated).target == 4
+    assert decided(load(buckets(0, 2 * BUCKET), ready=4), stated).target == 0
+
+
 def test_a_stated_idle_time_is_waited_for_even_where_requests_could_wait_for_a_start():
     patient = replace(ZERO, ttft_objective_s=600.0, zero_after_ms=Millis(15 * MINUTE))
     history = buckets(1, 2 * HOUR) + buckets(0, 14 * MINUTE)
