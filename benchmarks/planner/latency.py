@@ -1,20 +1,13 @@
-"""Latency under load against published tables, before and after, and against a simulated engine.
+"""Latency under load against published tables, and against a simulated engine.
 
-"Before" is the tree of `BASE`, whose formulas did not obey Little's law, run on the same rows in
-the same minute. Rows whose table states no load are scored apart.
+Rows whose table states no load are scored apart.
 """
 
-import json
-import os
-import subprocess
-import sys
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
-from benchmarks.planner.serving_rows import PUBLISHED, Published, absent, read_published, served
+from benchmarks.planner.serving_rows import Published, absent, read_published, served
 from benchmarks.verdict import Verdict
 from tenfold.facts.loader import load_catalogue
 from tenfold.model.estimate import ServeEstimate, ServeRow
@@ -25,8 +18,6 @@ from tenfold.physics.serving.queueing import Service, capacity_qps, closed_loop,
 from tenfold.study.estimate.serve import estimate_serve
 from tests.rigs.batching_engine import AffineSteps, Engine
 
-BASE = "4955223d"
-ROOT = Path(__file__).resolve().parents[2]
 FIGURES = ("output_tokens_per_s", "ttft_s", "tpot_s")
 SEEN = ("tokens_per_s", "ttft_s", "tpot_s")
 SIMULATED = 60
@@ -34,21 +25,6 @@ QUOTED = ((25, 0.68869, 623.4), (200, 61.68022, 920.54))
 """Clients, TTFT and tokens a second of Llama 3.3 70B in fp8 on two H100, 5,000 tokens in and 500
 out (docs.nvidia.com, NIM benchmarking, 1.8.0). They were known while closed loops were modelled, so
 they are an example and no test."""
-OLD = """
-import json, sys
-from pathlib import Path
-from benchmarks.planner import serving_rows as rows
-from tenfold.facts.loader import load_catalogue
-from tenfold.physics.serving.engines import catalog_of
-rows.PUBLISHED = Path(sys.argv[1])
-catalogue = load_catalogue()
-found, _ = rows.read_published(catalogue)
-mine = [row for row in found if row.mode in ("online", "agg", "first-token")]
-answer = rows.served(mine, catalog_of(catalogue.engines))
-names = ("output_tokens_per_s", "ttft_s", "tpot_s")
-figures = [[float(getattr(answer, name)[at]) for name in names] for at in range(len(mine))]
-print(json.dumps({row.id: values for row, values in zip(mine, figures)}))
-"""
 Answers = dict[str, list[float]]
 
 
@@ -60,24 +36,23 @@ def run(thresholds: dict[str, float]) -> list[Verdict]:
         print(absent())
         return verdicts
     rows = [row for row in read[0] if row.mode in ("online", "agg", "first-token")]
-    after = _after(rows, catalogue)
-    before = _before()
+    answers = _answers(rows, catalogue)
     loaded = [row for row in rows if row.mode != "first-token" and row.load_stated]
     apart = [row for row in rows if row not in loaded]
-    _table(loaded, before, after)
-    print("\nby source, TTFT error (median, worst factor) before -> after:")
+    _table(loaded, answers)
+    print("\nby source, TTFT error (median, worst factor):")
     kinds = dict.fromkeys(_kind(row) for row in loaded)
     for kind in kinds:
-        _line(kind, [row for row in loaded if _kind(row) == kind], before, after)
-    _line("all rows with a stated load", loaded, before, after)
-    _line("rows without a load", apart, before, after)
+        _line(kind, [row for row in loaded if _kind(row) == kind], answers)
+    _line("all rows with a stated load", loaded, answers)
+    _line("rows without a load", apart, answers)
     for at in (0, 2):
         name = ("tokens/s", "", "TPOT")[at]
-        _line(f"{name}, rows with a load", loaded, before, after, at)
+        _line(f"{name}, rows with a load", loaded, answers, at)
     _quoted(catalogue)
-    errors = _errors(loaded, after)
-    closed = _errors([row for row in loaded if row.mode == "agg"], after)
-    rate = _errors(loaded, after, 0)
+    errors = _errors(loaded, answers)
+    closed = _errors([row for row in loaded if row.mode == "agg"], answers)
+    rate = _errors(loaded, answers, 0)
     verdicts += [
         Verdict(
             "latency: TTFT under load, median error",
@@ -97,46 +72,22 @@ def run(thresholds: dict[str, float]) -> list[Verdict]:
             thresholds["closed_ttft_median_percent"],
             "%",
         ),
+        Verdict(
+            "latency: tokens/s under load, median error",
+            _median_percent(rate),
+            thresholds["throughput_median_percent"],
+            "%",
+        ),
     ]
-    if before:
-        worse = _median_percent(rate) - _median_percent(_errors(loaded, before, 0))
-        limit = thresholds["throughput_worse_points"]
-        verdicts.append(Verdict("latency: tokens/s, error above before", worse, limit, " points"))
     return verdicts
 
 
-def _after(rows: Sequence[Published], catalogue: Catalogue) -> Answers:
+def _answers(rows: Sequence[Published], catalogue: Catalogue) -> Answers:
     answer = served(rows, catalog_of(catalogue.engines))
     return {
         row.id: [float(getattr(answer, name)[at]) for name in FIGURES]
         for at, row in enumerate(rows)
     }
-
-
-def _before() -> Answers:
-    """Return what the tree of `BASE` answers, nothing where git does not have it."""
-    with tempfile.TemporaryDirectory() as folder:
-        packed = subprocess.run(
-            ["git", "archive", BASE, "src", "benchmarks"],
-            cwd=ROOT,
-            capture_output=True,
-            check=False,
-        )
-        if packed.returncode:
-            print(f"before: no tree {BASE} here")
-            return {}
-        subprocess.run(["tar", "-x", "-C", folder], input=packed.stdout, check=True)
-        paths = os.pathsep.join([f"{folder}/src", folder])
-        done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", OLD, str(PUBLISHED)],
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": paths},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        found: Answers = json.loads(done.stdout)
-        return found
 
 
 def _kind(row: Published) -> str:
@@ -161,28 +112,23 @@ def _worst_times(errors: Floats) -> float:
     return float(np.exp(np.abs(errors).max()))
 
 
-def _line(
-    label: str, rows: Sequence[Published], before: Answers, after: Answers, at: int = 1
-) -> None:
-    def text(answers: Answers) -> str:
-        errors = _errors(rows, answers, at)
-        return f"{_median_percent(errors):5.1f}% {_worst_times(errors):6.2f}x"
-
+def _line(label: str, rows: Sequence[Published], answers: Answers, at: int = 1) -> None:
+    errors = _errors(rows, answers, at)
     known = int(np.sum([not np.isnan(getattr(row, SEEN[at])) for row in rows]))
-    old = text(before) if before else "-"
-    print(f"    {label:42} {known:3} rows  {old:>15} -> {text(after):>15}")
+    off = f"{_median_percent(errors):5.1f}% {_worst_times(errors):6.2f}x"
+    print(f"    {label:42} {known:3} rows  {off:>15}")
 
 
-def _table(rows: Sequence[Published], before: Answers, after: Answers) -> None:
-    print(f"\n{'row':>5} {'load':>12} {'tokens':>10}  TTFT ms: published, before, after (ratio)")
+def _table(rows: Sequence[Published], answers: Answers) -> None:
+    print(f"\n{'row':>5} {'load':>12} {'tokens':>10}  TTFT ms: published, estimated (ratio)")
     for row in rows:
         load = f"{row.qps:g}/s" if row.mode == "online" else f"{row.batch:g} clients"
         tokens = f"{row.input_tokens:g}/{row.output_tokens:g}"
-        old = f"{1e3 * before[row.id][1]:9.0f}" if before else "-"
-        new = after[row.id][1]
+        found = answers[row.id][1]
         print(
-            f"{row.id:>5} {load:>12} {tokens:>10} {1e3 * row.ttft_s:9.0f} {old:>9} "
-            f"{1e3 * new:9.0f} ({new / row.ttft_s:4.2f})  {row.engine} {row.model} {row.part.name}"
+            f"{row.id:>5} {load:>12} {tokens:>10} {1e3 * row.ttft_s:9.0f} "
+            f"{1e3 * found:9.0f} ({found / row.ttft_s:4.2f})  "
+            f"{row.engine} {row.model} {row.part.name}"
         )
 
 

@@ -118,6 +118,35 @@ def test_a_replica_killed_under_load_loses_no_request_and_a_bad_canary_is_rolled
         load.end()
 
 
+def test_limits_of_a_team_in_the_policy_hold_at_the_gateway(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    policy = tmp_path / "policy.toml"
+    policy.write_text(
+        'name = "governed"\n'
+        '[[teams]]\nid = "red"\nquota = { any = 8 }\ninference = { requests_per_minute = 2 }\n'
+        '[[teams]]\nid = "blue"\nquota = { any = 8 }\n'
+    )
+    up = Up(tmp_path / "home")
+    commands_find(up, monkeypatch)
+    options = ("--virtual-nodes", "4", "--team-users", "off", "--gateway", "127.0.0.1:0")
+    said = up.start(*options, "--policy", str(policy))
+    [url] = [line.removeprefix("gateway: ") for line in said if line.startswith("gateway: ")]
+    with Client() as client:
+        red, blue = (
+            Front(url, client.create_token(team, team=team).token) for team in ("red", "blue")
+        )
+        client.deploy(**SPEC)
+        when(client, are_ready(2))
+        until(lambda: blue.ask() == 200)
+        statuses = [red.ask() for _ in range(4)]
+        assert statuses == [200, 200, 429, 429]
+        assert [blue.ask() for _ in range(4)] == [200] * 4
+        client.remove_service("chat")
+        until(lambda: not client.services())
+    up.interrupt()
+
+
 def test_a_request_that_finds_no_replica_is_held_until_one_is_ready(front: Front):
     rates = {"slots": 4, "prefill_tokens_per_s": 1_000, "decode_tokens_per_s": 50}
     with Client() as client:

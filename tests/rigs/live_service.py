@@ -22,7 +22,6 @@ from aiohttp import ClientSession, ClientTimeout, TCPConnector, web
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from service_builders import TEAM, deployment
 from tenfold.fleet.fleet import Fleet
 from tenfold.fleet.services import after_end, after_event, deployed
 from tenfold.live.inbox import Answer, Inbox, Request, StepService
@@ -44,6 +43,7 @@ from tenfold.server.background.services.probes import Prober
 from tenfold.server.background.services.routing_board import RoutingBoard
 from tests.rigs.gateway import ROOT
 from tests.rigs.openai_replica import OpenAiReplica, Speed
+from tests.service_builders import TEAM, deployment
 
 TOKEN = "tf_live-service"
 TURN_S = 0.01

@@ -168,6 +168,7 @@ STRUCTS: dict[str, type[Struct]] = {
     "hold": routing.Hold,
     "rollback": routing.Rollback,
     "overflow": routing.Overflow,
+    "inference-limits": routing.InferenceLimits,
     "model-version": registry.ModelVersion,
     "artefact": registry.Artefact,
     "variant": registry.Variant,

@@ -34,7 +34,7 @@ def policies(draw: st.DrawFn) -> AutoscalePolicy:
         ttft_objective_s=draw(st.floats(0.05, 120)),
         attainment=draw(st.floats(0.5, 0.9999)),
         cold_start_ms=Millis(draw(st.integers(0, 900_000))),
-        zero_after_ms=Millis(draw(st.integers(0, 600_000))),
+        zero_after_ms=draw(st.none() | st.integers(0, 600_000).map(Millis)),
         signals=tuple(draw(st.lists(signals, max_size=2))),
         caution=draw(st.floats(0.05, 20)),
     )
@@ -65,6 +65,7 @@ def loads(draw: st.DrawFn) -> ServiceLoad:
         bucket_ms=Millis(10_000),
         first_bucket=draw(st.integers(0, 10_000)),
         history=draw(traffic()),
+        arriving=draw(st.integers(0, 1_000)),
         in_flight=draw(st.integers(0, 1_000)),
         queued=draw(st.integers(0, 1_000)),
         cold_starts_ms=draw(st.lists(st.integers(0, 900_000), max_size=6)),
@@ -138,7 +139,7 @@ def test_replicas_that_are_there_change_only_what_is_to_be_done(
     load: ServiceLoad, policy: AutoscalePolicy
 ):
     """The forecast, the queue aside: what runs already is no reason to run more or fewer."""
-    quiet = replace(load, queued=0, history=[*load.history, *[LoadBucket()] * 100])
+    quiet = replace(load, queued=0, arriving=0, history=[*load.history, *[LoadBucket()] * 100])
     alone = replace(policy, signals=())
     other = replace(quiet, replicas=ReplicaCounts(ready=3, starting=1))
     if len(quiet.history) < 200:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import cast
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from tenfold.cli.output import show, table
 from tenfold.cli.screen import Text
@@ -205,6 +205,7 @@ def _team_json(depth: int, team: TeamRules) -> dict[str, object]:
         ],
         "residency": list(team.residency),
         "min_run_min": None if team.min_run_ms is None else team.min_run_ms / MINUTE,
+        "inference": structs.asdict(team.inference),
     }
 
 

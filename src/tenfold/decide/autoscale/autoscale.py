@@ -43,8 +43,14 @@ def autoscale(
     del now_ms
     memory = memory or Memory()
     tournament = memory.upto(load, policy)
+    rule = _by_rule(tournament, load, policy)
+    if rule is not None and not rule.replicas:
+        return _decision(rule, load, policy), memory
     needs = [_by_forecast(tournament, load, policy), _by_backlog(tournament, load, policy)]
     needs += [_by_signal(one, load) for one in policy.signals]
+    needs += _by_arrivals(tournament, load)
+    if rule is not None:
+        needs.append(rule)
     if tournament.is_settling:
         seen_ms = len(load.history) * load.bucket_ms
         needs.append(_Need(load.replicas.wanted, Reason("history-too-short", {"seen_ms": seen_ms})))
@@ -105,6 +111,26 @@ def _by_backlog(tournament: Tournament, load: ServiceLoad, policy: AutoscalePoli
         drained = tournament.drained(np.array([float(present)]), np.array([float(ready)]))
         replicas = max(int(drained[0]), replicas)
     return _Need(replicas, Reason("backlog-needs-replicas", {"queued": load.queued}))
+
+
+def _by_rule(tournament: Tournament, load: ServiceLoad, policy: AutoscalePolicy) -> _Need | None:
+    """Return what the stated idle time asks for, of a service that may scale to zero."""
+    if policy.replicas_min or policy.zero_after_ms is None:
+        return None
+    idle_ms = tournament.idle.buckets * load.bucket_ms
+    fields: Mapping[str, Value] = {"idle_ms": idle_ms}
+    is_idle = not (load.arriving or load.in_flight or load.queued)
+    if is_idle and idle_ms >= policy.zero_after_ms:
+        return _Need(0, Reason("service-idle", fields))
+    return _Need(1, Reason("request-expected", fields)) if tournament.was_called else None
+
+
+def _by_arrivals(tournament: Tournament, load: ServiceLoad) -> list[_Need]:
+    """Return the replicas there are, if requests came after a pause that no bucket shows yet."""
+    if not load.arriving or not tournament.idle.buckets or tournament.can_wait:
+        return []
+    held = {"needed": tournament.view().target, "held_ms": int(load.bucket_ms)}
+    return [_Need(load.replicas.wanted, Reason("scale-in-held", held))]
 
 
 def _by_signal(target: SignalTarget, load: ServiceLoad) -> _Need:

@@ -138,6 +138,16 @@ class Tournament:
             self.chosen = self._scores.best(self.chosen, self._rate / self._rate_weight)
 
     @property
+    def was_called(self) -> bool:
+        """Whether there was any request."""
+        return self._rate > 0
+
+    @property
+    def can_wait(self) -> bool:
+        """Whether requests meet the objective if they wait for a cold start."""
+        return self._horizon * self._step_s <= self.demand.usual.wait_s
+
+    @property
     def busy_replicas(self) -> int:
         """Return the replicas that the recent load fills: with fewer, a queue only grows."""
         return ceil(self.demand.levels[0] / self._policy.rates.slots - 0.02)
@@ -248,6 +258,9 @@ class Tournament:
         demand, policy = self.demand, self._policy
         self._rate = self._rate * self._rate_keep + demand.arrived / self._step_s
         self._rate_weight = self._rate_weight * self._rate_keep + 1
+        if not self.was_called:
+            # Nothing is known of its requests, so the least is enough until the first one.
+            return np.zeros_like(self.needs)
         usual = self._rate / self._rate_weight
         many = len(RISKS)
         for at, growth in enumerate(self._growth):
@@ -270,10 +283,10 @@ class Tournament:
     def _may_be_zero(self) -> bool:
         policy = self._policy
         idle_ms = self.idle.buckets * self._bucket_ms
-        if self._horizon * self._step_s <= self.demand.usual.wait_s:
-            # Requests can wait for a cold start, so nothing is lost.
+        if policy.zero_after_ms is None and self.can_wait:
+            # Nothing is lost while a replica starts.
             return policy.replicas_min == 0 and idle_ms > 0
-        return policy.replicas_min == 0 and idle_ms >= policy.zero_after_ms
+        return policy.replicas_min == 0 and idle_ms >= policy.idle_least_ms
 
     def drained(self, present: Floats, slots: Floats) -> Floats:
         """Return replicas that serve the load, and what will wait once new ones are ready."""

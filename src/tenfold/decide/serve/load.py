@@ -104,6 +104,7 @@ class LoadHistory:
             bucket_ms=self._bucket_ms,
             first_bucket=self._first,
             history=self._closed,
+            arriving=sum(counts[0] for counts in self._open.values()),
             in_flight=sum(one.in_service for one in answering),
             queued=sum(one.waiting for one in answering),
             queued_input_tokens=sum(one.waiting_input_tokens for one in answering),

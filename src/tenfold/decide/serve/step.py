@@ -117,7 +117,7 @@ class _Stepping:
         target = min(max(decision.target, policy.replicas_min), policy.replicas_max)
         if target == state.target:
             return
-        if target < state.target and self.seen.covers_ms < policy.zero_after_ms:
+        if target < state.target and self.seen.covers_ms < policy.idle_least_ms:
             # The history is too short to know that this many are not needed.
             return
         self._record(ServiceScaled(self.now_ms, state.name, state.team, target, decision.reason))

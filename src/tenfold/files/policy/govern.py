@@ -21,6 +21,7 @@ from tenfold.model.fleet.finding import Finding, Path
 from tenfold.model.ids import TeamId
 from tenfold.model.job.terms import Hours, Window
 from tenfold.model.policy.governance import Amounts, GovernanceRules, TeamRules
+from tenfold.model.service.routing import InferenceLimits
 from tenfold.model.units import DAY, HOUR, MINUTE, Millis, UsdMicros, usd_micros
 
 
@@ -100,7 +101,13 @@ def _team(row: TeamRow, path: Path, findings: list[Finding]) -> TeamRules:
         hours=tuple(_hours(row.hours, (*path, "hours"), findings)),
         residency=tuple(row.residency),
         min_run_ms=None if row.min_run_min is None else millis(row.min_run_min, MINUTE),
+        inference=_inference(row, path, findings),
     )
+
+
+def _inference(row: TeamRow, path: Path, findings: list[Finding]) -> InferenceLimits:
+    limits = read_row(InferenceLimits, row.inference, (*path, "inference"), findings)
+    return limits or InferenceLimits()
 
 
 def _hours(value: object, path: Path, findings: list[Finding]) -> list[tuple[Hours, Amounts]]:

@@ -64,6 +64,7 @@ class TeamRow(Row, frozen=True, kw_only=True):
     hours: object = field(default_factory=list[object])
     residency: list[Name] = field(default_factory=list[Name])
     min_run_min: Minutes | None = None
+    inference: object = field(default_factory=dict[str, object])
 
 
 class WindowRow(Row, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from msgspec import Struct, field
 
 from tenfold.model.ids import TeamId
 from tenfold.model.job.terms import Hours, Window
+from tenfold.model.service.routing import InferenceLimits
 from tenfold.model.units import HOUR, MINUTE, Millis, UsdMicros
 
 ANY = "any"
@@ -43,6 +44,8 @@ class TeamRules(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Tags that every node of its jobs must have."""
     min_run_ms: Millis | None = None
     """Minimum run time of its jobs before preemption; None: the policy's."""
+    inference: InferenceLimits = InferenceLimits()
+    """Limits of its requests to services."""
 
 
 class GovernanceRules(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -11,6 +11,9 @@ from tenfold.model.units import SECOND, Millis
 DECIDE_MS = 2 * SECOND
 """Between two decisions, live and simulated: how long a held request may go unnoticed."""
 
+ZERO_AFTER_MS = Millis(300 * SECOND)
+"""Idle time before which a service does not scale to zero, where its file does not say."""
+
 SignalKind = Literal["concurrency", "requests-per-s", "queue", "mean"]
 """`concurrency`, `requests-per-s` and `queue` are totals of the load itself; the target is an
 amount per replica. `mean` is a named signal of `ServiceLoad.signals`, which the target bounds."""
@@ -80,12 +83,18 @@ class AutoscalePolicy(Struct, frozen=True, kw_only=True):
     """Share of requests that must meet the objective."""
     cold_start_ms: Millis = Millis(60_000)
     """Assumed time from order to ready, until cold starts were measured."""
-    zero_after_ms: Millis = Millis(300_000)
-    """Time without a request after which a service that may scale to zero does."""
+    zero_after_ms: Millis | None = None
+    """Time without a request after which a service that may scale to zero does, and not before;
+    None if it is learned: from `ZERO_AFTER_MS` on, once a request is unlikely."""
     signals: tuple[SignalTarget, ...] = ()
     """Further signals; the one that needs the most replicas decides."""
     caution: float = 1.0
     """Above 1 uses less of the allowed misses, and costs more replica-hours."""
+
+    @property
+    def idle_least_ms(self) -> Millis:
+        """Return how long a service is idle at least before it has no replicas."""
+        return ZERO_AFTER_MS if self.zero_after_ms is None else self.zero_after_ms
 
 
 class ScalingDecision(Struct, frozen=True, kw_only=True):

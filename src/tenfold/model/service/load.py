@@ -56,6 +56,8 @@ class ServiceLoad(Struct, frozen=True, kw_only=True):
     """Number of the first bucket of `history`."""
     history: Sequence[LoadBucket] = ()
     """Closed buckets without gaps, oldest first. May be shared: it only ever grows at its end."""
+    arriving: int = 0
+    """Requests that have arrived since the last closed bucket."""
     in_flight: int = 0
     """Requests in a slot of a replica."""
     queued: int = 0

@@ -23,7 +23,7 @@ Count = Annotated[int, Meta(ge=0, le=1_000_000_000)]
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 Percent = Annotated[float, Meta(ge=0, le=100)]
 Usd = Annotated[float, Meta(ge=0, le=1e9)]
-Weight = Annotated[float, Meta(ge=0, le=1e6)]
+Weight = Annotated[float, Meta(ge=0, le=1_000_000)]
 
 
 class Replica(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -147,6 +147,17 @@ class Service(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
     """Maximum time between two chunks of a response."""
     key: Annotated[str, Meta(max_length=200)] = ""
     """Name of the API key that the replicas require, from the gateway's keys file."""
+
+
+class InferenceLimits(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    """What a team of a policy may use, over all services; 0 means no limit."""
+
+    priority: Annotated[int, Meta(ge=-1_000, le=1_000)] = 0
+    requests_per_minute: Count = 0
+    tokens_per_minute: Count = 0
+    concurrent_max: Count = 0
 
 
 class TeamLimits(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

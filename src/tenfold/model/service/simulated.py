@@ -56,11 +56,13 @@ class SimulatedService(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """And if its last token comes within this time."""
     attainment: Annotated[float, Meta(gt=0, lt=1)] = 0.99
     """Share of requests that should meet it."""
+    zero_after_s: Annotated[float, Meta(gt=0, le=86_400)] | None = None
+    """Time without a request after which `tenfold` scales to zero; None if it is learned."""
     hold_timeout_s: Annotated[float, Meta(gt=0, le=86_400)] = _HOLD.timeout_s
     """A request that waits longer is shed."""
     hold_requests_max: Annotated[int, Meta(ge=0, le=1_000_000_000)] = _HOLD.requests_max
     """Requests that may wait at a time; further ones are shed at once."""
-    failures_per_replica_day: Annotated[float, Meta(ge=0, le=1e6)] = 0.0
+    failures_per_replica_day: Annotated[float, Meta(ge=0, le=1_000_000)] = 0.0
     """Failures of a ready replica: its requests fail, or move on if they had no token yet."""
 
     @property
@@ -85,6 +87,9 @@ class SimulatedService(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             latency_objective_s=self.latency_objective_s,
             attainment=self.attainment,
             cold_start_ms=Millis(ordered[len(ordered) // 2]),
+            zero_after_ms=(
+                None if self.zero_after_s is None else Millis(round(self.zero_after_s * SECOND))
+            ),
             caution=caution,
         )
 

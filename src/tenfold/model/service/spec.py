@@ -140,8 +140,9 @@ class ServiceSpec(
     """And if its last token comes within this time."""
     attainment: Annotated[float, Meta(gt=0, lt=1)] = 0.99
     """Share of requests that must meet the objective."""
-    zero_after_s: Seconds = 300.0
-    """Time without a request after which a service that may scale to zero does."""
+    zero_after_s: Seconds | None = None
+    """Time without a request after which a service that may scale to zero does; None if it is
+    learned."""
     concurrency_target: Rate | None = None
     """Requests in service and waiting per replica, at most."""
     requests_per_s_target: Rate | None = None
@@ -221,7 +222,7 @@ class ServiceSpec(
             replicas_max=self.most,
             attainment=self.attainment,
             cold_start_ms=millis(self.cold_start_s),
-            zero_after_ms=millis(self.zero_after_s),
+            zero_after_ms=None if self.zero_after_s is None else millis(self.zero_after_s),
             latency_objective_s=self.latency_objective_s,
             signals=tuple(signals),
         )

@@ -6,7 +6,7 @@ from pathlib import Path
 from threading import Event, Lock, Thread
 from time import monotonic
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
 from tenfold import __version__
@@ -380,7 +380,10 @@ class Runtime:
                 fleet=lambda: self.plane.fleet,
                 board=self.routing,
                 tokens=self._client_tokens,
-                teams=tuple(TeamLimits(name=one.id, weight=one.weight) for one in teams),
+                teams=tuple(
+                    TeamLimits(name=one.id, weight=one.weight, **structs.asdict(one.inference))
+                    for one in teams
+                ),
                 gateways=Gateways(self._gateway_urls),
                 prober=Prober(),
                 metrics=ReplicaMetrics(),

@@ -41,7 +41,7 @@ def to_service(state: ServiceState, snapshot: FleetSnapshot, token: Token) -> Se
         current=state.current,
         canary=state.canary,
         canary_weight=state.weight,
-        scaled=_reason(state.scaled, token, state),
+        scaled=None if state.spec.policy is None else _reason(state.scaled, token, state),
         rolled_back=_reason(state.rolled_back, token, state),
         cold_start_s=fmean(cold) / SECOND if cold else None,
         quorum_risks=tuple(

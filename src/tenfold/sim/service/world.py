@@ -314,6 +314,7 @@ class _World:
             replicas=ReplicaCounts(ready=ready, starting=starting, draining=self._draining),
             bucket_ms=Millis(self._settings.bucket_ms),
             history=self._counters.closed(now_ms),
+            arriving=arrived - self._counters.arrived_before,
             in_flight=self._in_flight,
             queued=len(self._queue),
             queued_input_tokens=self._queued_tokens,
@@ -349,6 +350,8 @@ class _Counters:
         self._output: dict[int, int] = {}
         self._missed: dict[int, int] = {}
         self._closed: list[LoadBucket] = []
+        self.arrived_before = 0
+        """Requests of the buckets that have ended."""
 
     def finish(self, now_ms: int, output_tokens: int) -> None:
         """Count an answer."""
@@ -367,6 +370,7 @@ class _Counters:
         while (len(closed) + 1) * self._bucket_ms <= now_ms:
             bucket = len(closed)
             is_within = bucket < len(self._arrived)
+            self.arrived_before += self._arrived[bucket] if is_within else 0
             closed.append(
                 LoadBucket(
                     arrived=self._arrived[bucket] if is_within else 0,

@@ -36,13 +36,18 @@ def buckets(per_s: float, ms: int, *, answered: bool = True) -> list[LoadBucket]
 
 
 def load(
-    history: Sequence[LoadBucket], ready: int = 1, starting: int = 0, queued: int = 0
+    history: Sequence[LoadBucket],
+    ready: int = 1,
+    starting: int = 0,
+    queued: int = 0,
+    arriving: int = 0,
 ) -> ServiceLoad:
     return ServiceLoad(
         replicas=ReplicaCounts(ready=ready, starting=starting),
         bucket_ms=Millis(BUCKET),
         history=history,
         queued=queued,
+        arriving=arriving,
     )
 
 
@@ -67,6 +72,46 @@ def test_the_reason_of_a_forecast_says_how_much_is_expected_and_by_when():
     decision = decided(load(buckets(4, 20 * MINUTE), ready=3))
     assert decision.reason.code in ("load-needs-replicas", "scale-in-held")
     assert str(decision.target) in render(decision.reason)
+
+
+@pytest.mark.parametrize("least", [0, 1, 3])
+def test_a_service_without_any_request_yet_stays_at_its_minimum(least: int):
+    policy = replace(POLICY, replicas_min=least)
+    for seen_ms in (BUCKET, 2 * MINUTE, HOUR):
+        assert decided(load(buckets(0, seen_ms), ready=least), policy).target == least
+
+
+def test_a_stated_idle_time_is_kept_exactly_also_by_a_new_service():
+    stated = replace(ZERO, zero_after_ms=Millis(20 * SECOND))
+    called = buckets(2, 30 * SECOND)
+    assert decided(load(called + buckets(0, BUCKET), ready=2), stated).target >= 1
+    decision = decided(load(called + buckets(0, 2 * BUCKET), ready=2), stated)
+    assert (decision.target, decision.drain) == (0, 2)
+    # Where nothing is stated, a request is expected for longer.
+    assert decided(load(called + buckets(0, 2 * BUCKET), ready=2), ZERO).target >= 1
+
+
+def test_a_stated_idle_time_is_enough_for_a_control_plane_that_has_just_started():
+    stated = replace(ZERO, zero_after_ms=Millis(20 * SECOND))
+    assert decided(load(buckets(0, BUCKET), ready=4), stated).target == 4
+    assert decided(load(buckets(0, 2 * BUCKET), ready=4), stated).target == 0
+
+
+def test_a_stated_idle_time_is_waited_for_even_where_requests_could_wait_for_a_start():
+    patient = replace(ZERO, ttft_objective_s=600.0, zero_after_ms=Millis(15 * MINUTE))
+    history = buckets(1, 2 * HOUR) + buckets(0, 14 * MINUTE)
+    assert decided(load(history), patient).target >= 1
+    assert decided(load(history + buckets(0, MINUTE)), patient).target == 0
+
+
+@pytest.mark.parametrize("zero_after_ms", [None, Millis(20 * SECOND)])
+def test_what_served_requests_that_no_bucket_shows_yet_is_kept(zero_after_ms: Millis | None):
+    policy = replace(ZERO, zero_after_ms=zero_after_ms)
+    history = buckets(2, 30 * MINUTE) + buckets(0, 3 * HOUR)
+    assert decided(load(history, ready=2), policy).target == 0
+    decision = decided(load(history, ready=2, arriving=12), policy)
+    assert (decision.target, decision.drain) == (2, 0)
+    assert render(decision.reason).startswith("2 replicas: 0 needed now, scale-in waits")
 
 
 def test_an_idle_service_scales_to_zero_and_says_how_long_it_was_idle():

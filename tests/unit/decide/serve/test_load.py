@@ -69,6 +69,13 @@ def test_the_first_reading_only_sets_the_mark():
     assert arrived(history((0, 1_000), (10_000, 1_000)), 10_000) == [0]
 
 
+def test_what_no_closed_bucket_shows_yet_is_arriving():
+    made = history((0, 0), (10_000, 20), (13_000, 26))
+    load = made.load(Millis(13_000))
+    assert load is not None
+    assert ([one.arrived for one in load.history], load.arriving) == ([20], 6)
+
+
 def test_a_service_without_a_reading_has_no_load():
     assert LoadHistory(Millis(0)).load(Millis(60_000)) is None
 

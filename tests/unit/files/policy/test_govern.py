@@ -8,6 +8,7 @@ from tenfold.files.policy.read import read_policy, read_policy_file
 from tenfold.model.errors import InvalidFile
 from tenfold.model.job.terms import Hours
 from tenfold.model.policy.governance import USD, GovernanceRules
+from tenfold.model.service.routing import InferenceLimits
 from tenfold.model.units import DAY, HOUR, MINUTE
 
 HEAD = 'name = "governed"\n'
@@ -78,6 +79,16 @@ def test_quotas_become_thousandths_and_micro_dollars(tmp_path: Path):
     assert (team.borrow, team.lend) == ({"H100": 0}, {"H100": 8_000})
     assert team.hours == ((Hours(20 * HOUR, 32 * HOUR), {"H100": 80_000}),)
     assert (team.residency, team.min_run_ms) == (("eu",), 30 * MINUTE)
+
+
+def test_limits_of_the_requests_of_a_team_are_read_and_their_errors_have_a_place(tmp_path: Path):
+    stated = "inference = { requests_per_minute = 60, tokens_per_minute = 9_000, priority = 2 }\n"
+    [team] = governed(tmp_path, TEAM + stated).teams
+    assert team.inference == InferenceLimits(
+        requests_per_minute=60, tokens_per_minute=9_000, priority=2
+    )
+    wrong = "inference = { requests_per_second = 1, tokens_per_minute = -1 }\n"
+    assert found(tmp_path, TEAM + wrong) == [("unknown-key", 4), ("wrong-value", 4)]
 
 
 def test_windows_are_counted_from_the_zero_of_the_file(tmp_path: Path):

@@ -217,3 +217,22 @@ def test_a_miss_by_the_last_token_is_seen_when_it_comes():
     settings = replace(BASE, latency_objective_ms=10_000)
     simulate_service(requests((0, 500, 150), (30_000, 1, 1)), settings, decide)
     assert seen[:3] == [0, 1, 0]
+
+
+def test_a_policy_hears_of_requests_that_no_closed_bucket_shows_yet():
+    seen: list[tuple[int, int, int]] = []
+    decide = wanting(lambda _: 1)
+
+    def watched(load: ServiceLoad, now_ms: Millis) -> ScalingDecision:
+        seen.append((now_ms, sum(one.arrived for one in load.history), load.arriving))
+        return decide(load, now_ms)
+
+    trace = requests((0, 10, 1), (11_000, 10, 1), (13_000, 10, 1), (19_999, 10, 1), (25_000, 10, 1))
+    simulate_service(trace, replace(BASE, tick_ms=4_000), watched)
+    assert seen[:5] == [
+        (4_000, 0, 1),
+        (8_000, 0, 1),
+        (12_000, 1, 1),
+        (16_000, 1, 2),
+        (20_000, 4, 0),
+    ]

@@ -106,3 +106,25 @@ def test_after_a_step_in_the_load_no_replica_is_drained_that_the_load_fills():
     ]
     assert min(targets) >= 4
     assert result.figures.attainment > 0.7
+
+
+def test_a_service_that_starts_faster_than_load_is_counted_is_not_stopped_after_its_first_answer():
+    # Two short bursts, far apart: what was started for the second one serves all of it.
+    at_ms = [*range(0, 60_000, 500), *(4_000_000 + 900 * one for one in range(12))]
+    trace = RequestTrace(at_ms, [10] * len(at_ms), [10] * len(at_ms))
+    service = SimulatedService(
+        slots=4,
+        prefill_tokens_per_s=1_000,
+        decode_tokens_per_s=100,
+        cold_start_s=1,
+        replicas_min=0,
+        replicas_max=4,
+        ttft_objective_s=5,
+        zero_after_s=20,
+    )
+    run = run_autoscaler(
+        AutoscaleRequest(trace=trace, service=service, cold_starts_ms=[1_000]), "tenfold"
+    ).run
+    assert not [one for one in run.steps if one.at_ms >= 4_000_000 and one.decision.drain]
+    idle = next(one for one in run.steps if one.decision.target == 0)
+    assert 80_000 <= idle.at_ms <= 84_000
