@@ -123,6 +123,16 @@ class Moves:
 
         await self._catalog.write(change)
 
+    async def postpone(self, ids: Sequence[int], due_ms: int) -> None:
+        """Try later to delete blobs that could not be deleted, so that others get their turn."""
+
+        def change(connection: sqlite3.Connection) -> None:
+            connection.executemany(
+                "UPDATE dead_blobs SET due_ms = ? WHERE id = ?", [(due_ms, one) for one in ids]
+            )
+
+        await self._catalog.write(change)
+
     async def insert(self, description: Description, created_ms: int) -> bool:
         """Insert a row from its description; False if the catalogue has it already.
 

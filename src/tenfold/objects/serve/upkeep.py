@@ -26,6 +26,7 @@ from tenfold.objects.tiers.mover import Mover
 
 PAGE = 500
 COMPLETED_KEPT_MS = 7 * 86_400_000
+RETRY_MS = 600_000
 _LOG = logging.getLogger("tenfold.objects")
 _ENCODER = msgspec.json.Encoder()
 
@@ -73,18 +74,28 @@ class Upkeep:
 
     async def delete_blobs(self) -> None:
         """Delete the blobs whose grace period is over."""
+        failures: list[Exception] = []
         while due := self._moves.due(self._deps.now_ms(), PAGE):
             gone: list[int] = []
+            kept: list[int] = []
             for number, ref in due:
                 try:
                     await self._deps.blobs.delete(ref)
                     gone.append(number)
-                except Exception:
-                    _LOG.exception("blob %s was not deleted; it is tried again", ref.id)
+                except Exception as error:
+                    kept.append(number)
+                    failures.append(error)
             await self._moves.buried(gone)
             self._counts.increase("blobs_deleted", len(gone))
-            if len(gone) < len(due):
-                return
+            # Otherwise a broken backend would keep everything else from being deleted.
+            await self._moves.postpone(kept, self._deps.now_ms() + RETRY_MS)
+        if failures:
+            _LOG.warning(
+                "%d deleted blobs keep shards on backends that fail, tried again in %d minutes: %s",
+                len(failures),
+                RETRY_MS // 60_000,
+                failures[0],
+            )
 
     async def expire(self, bucket: Bucket) -> None:
         """Apply the lifecycle rules of a bucket."""
