@@ -22,6 +22,7 @@ from tenfold.objects.catalog.versions import Deletion, change_version, delete_ve
 from tenfold.objects.s3.call import Dependencies
 from tenfold.objects.serve.counts import Counts
 from tenfold.objects.serve.expiry import Due, DueMove, due_moves, due_versions, upload_is_due
+from tenfold.objects.tiers.bucket_notes import BucketNotes
 from tenfold.objects.tiers.mover import Mover
 
 PAGE = 500
@@ -50,6 +51,7 @@ class Upkeep:
         self._counts = counts
         self._settings = settings
         self._moves = mover.moves
+        self._notes = BucketNotes(mover.store, deps.settings.tiers["STANDARD"])
         self._lock = os.open(settings.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     async def run(self) -> None:
@@ -66,7 +68,9 @@ class Upkeep:
     async def once(self) -> None:
         """Do everything that is due now."""
         await self.delete_blobs()
-        for bucket in all_buckets(self._deps.catalog.reader):
+        buckets = all_buckets(self._deps.catalog.reader)
+        await self._notes.keep(buckets, self._deps.now_ms())
+        for bucket in buckets:
             if bucket.settings.lifecycle:
                 await self.expire(bucket)
         before_ms = self._deps.now_ms() - COMPLETED_KEPT_MS
