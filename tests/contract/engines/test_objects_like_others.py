@@ -59,5 +59,7 @@ def differing(ours: Any, theirs: Any) -> dict[str, tuple[object, object]]:
     mine, other = outcomes(ours, "script"), outcomes(theirs, "script")
     assert len(mine) > 50
     return {
-        name: (answer, other.get(name)) for name, answer in mine.items() if answer != other.get(name)
+        name: (answer, other.get(name))
+        for name, answer in mine.items()
+        if answer != other.get(name)
     }
