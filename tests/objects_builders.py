@@ -68,10 +68,17 @@ async def get(store: BlobStore, ref: BlobRef, start: int = 0, end: int | None = 
         await reading.close()
 
 
-def from_regions(reading: BlobReading) -> bytes:
-    """Return the bytes of the regions, as sendfile would send them."""
-    assert reading.regions is not None
-    return b"".join(os.pread(one.fd, one.count, one.offset) for one in reading.regions)
+async def sent(reading: BlobReading) -> tuple[bytes, int]:
+    """Return the bytes that a server sends, and how many of them the kernel sends from files."""
+    data = bytearray()
+    plain = 0
+    async for piece in reading.pieces():
+        if isinstance(piece, bytes):
+            data += piece
+        else:
+            data += os.pread(piece.fd, piece.count, piece.offset)
+            plain += piece.count
+    return bytes(data), plain
 
 
 def shard_file(store: BlobStore, ref: BlobRef, index: int) -> Path:
@@ -150,13 +157,12 @@ class Namespace:
         return {live.key: live.ref for live in self.moves.live(limit=100_000)}
 
     async def get(self, key: str) -> bytes:
-        """Read an object as a server does: by plain regions where there are any."""
+        """Read an object as a server does: from files where the bytes lie plain."""
         ref = self.refs()[key]
         reading = await self.store.open(ref, 0, ref.size_bytes)
         try:
-            if reading.regions is not None:
-                return from_regions(reading)
-            return b"".join([chunk async for chunk in reading.chunks()])
+            data, _ = await sent(reading)
+            return data
         finally:
             await reading.close()
 

@@ -75,30 +75,15 @@ def run(thresholds: dict[str, float]) -> list[Verdict]:
         mine = [one for one in contenders if one.name.startswith("tenfold")]
         put = _rounds(PUT, [one for one in contenders if one.can_write])
         streams = {part.connections: _rounds(part, mine[:1], 1) for part in STREAMS}
-    verdicts = [
-        Verdict(
-            "GET 16 MiB, throughput over nginx",
-            _paired(large, "tenfold", "nginx", lambda cost: cost.gb_per_s),
-            at_least=thresholds["large_over_nginx"],
-        ),
-        Verdict(
-            "GET 16 MiB, processor time per GB over nginx",
-            _paired(large, "tenfold", "nginx", lambda cost: cost.cpu_s_per_gb),
-            thresholds["large_cpu_over_nginx"],
-        ),
+    verdicts = [verdict for one in mine for verdict in _of_layout(one.name, large, put, thresholds)]
+    verdicts.append(
         Verdict(
             "GET 4 KiB, signed, processor time",
             _median(small["tenfold"], lambda cost: cost.cpu_us_per_request),
             thresholds["small_us"],
             " us",
-        ),
-        Verdict(
-            "PUT 16 MiB, processor time",
-            _median(put["tenfold"], lambda cost: cost.cpu_s_per_gb),
-            thresholds["put_s_per_gb"],
-            " s/GB",
-        ),
-    ]
+        )
+    )
     base = streams[64]["tenfold"][0].gb_per_s
     for count in (1_024, 4_096):
         cost = streams[count]["tenfold"][0]
@@ -113,11 +98,38 @@ def run(thresholds: dict[str, float]) -> list[Verdict]:
     return verdicts
 
 
+def _of_layout(
+    name: str,
+    large: Mapping[str, Sequence[Cost]],
+    put: Mapping[str, Sequence[Cost]],
+    thresholds: Mapping[str, float],
+) -> list[Verdict]:
+    """Judge large reads and writes of one layout: a single replica, or a redundant one."""
+    return [
+        Verdict(
+            f"{name}: GET 16 MiB, throughput over nginx",
+            _paired(large, name, "nginx", lambda cost: cost.gb_per_s),
+            at_least=thresholds["large_over_nginx"],
+        ),
+        Verdict(
+            f"{name}: GET 16 MiB, processor time per GB over nginx",
+            _paired(large, name, "nginx", lambda cost: cost.cpu_s_per_gb),
+            thresholds["large_cpu_over_nginx"],
+        ),
+        Verdict(
+            f"{name}: PUT 16 MiB, processor time",
+            _median(put[name], lambda cost: cost.cpu_s_per_gb),
+            thresholds["put_s_per_gb"],
+            " s/GB",
+        ),
+    ]
+
+
 @contextmanager
 def _contenders() -> Iterator[list[Contender]]:
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         found: list[Contender] = []
-        for make in (nginx, ours, _ours_twice, radosgw, seaweedfs):
+        for make in (nginx, ours, _ours_twice, _ours_coded, radosgw, seaweedfs):
             contender = stack.enter_context(make(Path(folder)))
             if contender is None:
                 print(f"  {make.__name__} is not installed: its rows are missing")
@@ -130,7 +142,11 @@ def _contenders() -> Iterator[list[Contender]]:
 
 
 def _ours_twice(folder: Path):
-    return ours(folder, replicas=2)
+    return ours(folder, "replicas = 2", 2)
+
+
+def _ours_coded(folder: Path):
+    return ours(folder, 'erasure = "4+2"', 6)
 
 
 def _rounds(

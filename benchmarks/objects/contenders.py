@@ -87,21 +87,21 @@ class _Files(Contender):
 
 
 @contextmanager
-def ours(folder: Path, replicas: int = 1) -> Iterator[Contender]:
-    """Run our server with one process, on directories."""
-    home = folder / f"tenfold-{replicas}"
+def ours(folder: Path, redundancy: str = "", disks: int = 1) -> Iterator[Contender]:
+    """Run our server with one process, on directories: one replica, or what is asked for."""
+    name = f"tenfold, {redundancy}" if redundancy else "tenfold"
+    home = folder / f"tenfold-{disks}"
     home.mkdir()
-    if replicas > 1:
-        lines = [f"[tiers.hot]\nreplicas = {replicas}\n"]
-        for number in range(replicas):
-            name = f"disk{number}"
-            lines.append(f'[[tiers.hot.backends]]\nname = "{name}"\ndirectory = "{home / name}"\n')
-            (home / name).mkdir()
+    if redundancy:
+        lines = [f"[tiers.hot]\n{redundancy}\n"]
+        for number in range(disks):
+            disk = f"disk{number}"
+            lines.append(f'[[tiers.hot.backends]]\nname = "{disk}"\ndirectory = "{home / disk}"\n')
+            (home / disk).mkdir()
         (home / "tiers.toml").write_text("\n".join(lines))
     with object_server(home) as server:
         host, port = server.address
         signer = Signer(KEYS[0].id, KEYS[0].secret, f"{host}:{port}")
-        name = "tenfold" if replicas == 1 else f"tenfold, {replicas} replicas"
         made = Contender(name, server.address, [server.process.pid], signer)
         made.create_bucket()
         yield made

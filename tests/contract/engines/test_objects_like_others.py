@@ -1,4 +1,4 @@
-"""One script of operations on our server, and on a real Ceph: the same answers.
+"""One script of operations on our server, and on a real Ceph and SeaweedFS: the same answers.
 
 Where an answer differs, the difference is listed here with both.
 """
@@ -12,6 +12,7 @@ from botocore.config import Config
 
 from tests.rigs.object_stores.radosgw import running_radosgw
 from tests.rigs.object_stores.running import ObjectStore
+from tests.rigs.object_stores.seaweedfs import running_seaweedfs
 from tests.rigs.objects import object_server
 from tests.rigs.s3_script import outcomes
 
@@ -25,6 +26,11 @@ CEPH_DIFFERS: dict[str, tuple[object, object]] = {
     "complete": ('"217bcdbfd94559bd33931bf9e67899f6-2"', ""),
 }
 """Step -> (ours, radosgw 16.2)."""
+SEAWEED_DIFFERS: dict[str, tuple[object, object]] = {
+    # It deletes the bucket with all that it holds.
+    "not empty": ((409, "BucketNotEmpty"), 204),
+}
+"""Step -> (ours, SeaweedFS)."""
 
 
 def client_of(store: ObjectStore) -> Any:
@@ -40,10 +46,20 @@ def client_of(store: ObjectStore) -> Any:
 
 def test_our_server_answers_as_a_real_ceph_does(tmp_path: Path):
     with running_radosgw() as ceph, object_server(tmp_path) as server:
-        theirs = outcomes(client_of(ceph), "script")
-        ours = outcomes(server.s3(), "script")
-    differing = {
-        name: (ours[name], theirs.get(name)) for name in ours if ours[name] != theirs.get(name)
+        assert differing(server.s3(), client_of(ceph)) == CEPH_DIFFERS
+
+
+def test_our_server_answers_as_a_real_seaweedfs_does(tmp_path: Path):
+    with running_seaweedfs() as weed, object_server(tmp_path) as server:
+        assert differing(server.s3(), client_of(weed)) == SEAWEED_DIFFERS
+
+
+def differing(ours: Any, theirs: Any) -> dict[str, tuple[object, object]]:
+    """Return the steps that two servers answered differently, with both answers."""
+    mine, other = outcomes(ours, "script"), outcomes(theirs, "script")
+    assert len(mine) > 50
+    return {
+        name: (answer, other.get(name))
+        for name, answer in mine.items()
+        if answer != other.get(name)
     }
-    assert differing == CEPH_DIFFERS
-    assert len(ours) > 50

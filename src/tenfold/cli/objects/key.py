@@ -127,20 +127,20 @@ def quota_command(
         Parameter(
             name="--stored-gb",
             help="Gigabytes the team may store (default: no limit)",
-            validator=validators.Number(gte=0),
+            validator=validators.Number(gt=0),
         ),
     ] = None,
     objects: Annotated[
         int | None,
         Parameter(
             help="Objects the team may store, old versions included (default: no limit)",
-            validator=validators.Number(gte=0),
+            validator=validators.Number(gte=1),
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Set a team's storage quota; existing objects are kept."""
-    limit = round((gigabytes or 0) * 1e9)
+    limit = 0 if gigabytes is None else max(1, round(gigabytes * 1e9))
     path = _path(folder, access_keys)
     if path is None:
         from tenfold.client.client import Client  # noqa: PLC0415

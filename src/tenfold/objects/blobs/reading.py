@@ -1,15 +1,15 @@
 """Reading a range of a blob: file regions where the bytes lie plain, verified chunks everywhere.
 
-Regions are sent as they are: their bytes were verified when they were written and by the last
-scrub. Chunks are verified block by block; a shard that fails is replaced by another, and a stripe
-that lacks data shards is decoded and verified again.
+Regions are sent as they are, once their blocks were verified (`verified.py`). A block that fails is
+replaced: by that of another replica, or by decoding the stripe from other shards. What replaces it
+is verified as well.
 """
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from typing import Any, overload
+from typing import Any
 
 import msgspec
 
@@ -19,8 +19,18 @@ from tenfold.objects.blobs.layout import Coding
 from tenfold.objects.blobs.refs import BlobRef, FileRegion
 from tenfold.objects.blobs.source import Source, TrailerCache, stripe_length
 from tenfold.objects.blobs.trailer import DamagedShard
+from tenfold.objects.blobs.verified import (
+    OpenShard,
+    VerifiedBlocks,
+    is_quick,
+    stamp_of,
+    verify_blocks,
+)
 
 _AHEAD_BYTES = 8 << 20
+_WINDOW_BYTES = 4 << 20
+"""Verified at once, before it is sent."""
+_QUICK_BYTES = 128 << 10
 Failed = Callable[[int, Exception], None]
 
 
@@ -53,6 +63,7 @@ class Shards(msgspec.Struct, frozen=True):
     sources: Mapping[int, Source]
     workers: Executor
     trailers: TrailerCache
+    verified: VerifiedBlocks
     failed: Failed
 
 
@@ -63,18 +74,34 @@ class RangeReading:
         self._shards = shards
         self._start = start
         self._end = end
-        self._descriptors: list[int] = []
+        self._files: dict[int, OpenShard] = {}
         self._first: tuple[int, bytes] | None = None
-        self.regions: Sequence[FileRegion] | None = None
 
-    def open(self) -> bool:
-        """Open files for `regions`; return False if the range is not plain in local files."""
+    async def open(self) -> None:
+        """Open the local files, and verify or read the beginning.
+
+        So a blob that cannot be read fails before anything of it is sent.
+        """
         if self._end <= self._start:
-            self.regions = []
-            return True
-        if self._shards.coding.erasure:
-            return self._open_chunks()
-        return any(self._open_replica(source) for source in self._shards.sources.values())
+            return
+        is_open = self._open_chunks() if self._shards.coding.erasure else self._open_replica()
+        if not is_open or not await self._is_sound(next(self._windows())):
+            stripe = self._start // self._shards.coding.stripe_bytes
+            self._first = (stripe, await self._stripe(stripe))
+
+    async def pieces(self) -> AsyncIterator[FileRegion | bytes]:
+        """Yield the bytes, verified: as regions of local files wherever they lie plain."""
+        if not self._files:
+            async for chunk in self.chunks():
+                yield chunk
+            return
+        for number, window in enumerate(self._windows()):
+            if self._first is None and (number == 0 or await self._is_sound(window)):
+                for region in self._regions(window):
+                    yield region
+                continue
+            for stripe in window:
+                yield self._cut(stripe, await self._stripe(stripe))
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """Yield the bytes, verified."""
@@ -86,51 +113,93 @@ class RangeReading:
         async for stripe, data in _in_order(self._stripe, first, last, ahead):
             yield data if stripe not in (first, last) else self._cut(stripe, data)
 
-    async def read_first(self) -> None:
-        """Read the first stripe, so that a blob that cannot be read fails before it is sent."""
-        first = self._start // self._shards.coding.stripe_bytes
-        self._first = (first, await self._stripe(first))
-
     async def close(self) -> None:
         """Release the files."""
-        while self._descriptors:
-            os.close(self._descriptors.pop())
+        self._close_files()
 
-    def _open_replica(self, source: Source) -> bool:
-        descriptor = self._opened(source)
-        if descriptor is None:
-            return False
-        self.regions = [FileRegion(descriptor, self._start, self._end - self._start)]
-        return True
+    def _close_files(self) -> None:
+        while self._files:
+            os.close(self._files.popitem()[1].fd)
+
+    def _open_replica(self) -> bool:
+        return any(self._open_file(source) for source in self._shards.sources.values())
 
     def _open_chunks(self) -> bool:
-        needed = _needed(self._shards, self._start, self._end)
-        descriptors: dict[int, int] = {}
-        for index in needed:
+        for index in _needed(self._shards, self._start, self._end):
             source = self._shards.sources.get(index)
-            descriptor = self._opened(source) if source else None
-            if descriptor is None:
-                while self._descriptors:
-                    os.close(self._descriptors.pop())
+            if source is None or not self._open_file(source):
+                self._close_files()
                 return False
-            descriptors[index] = descriptor
-        self.regions = _ChunkRegions(self._shards, descriptors, self._start, self._end)
         return True
 
-    def _opened(self, source: Source) -> int | None:
+    def _open_file(self, source: Source) -> bool:
         if not source.backend.local:
-            return None
+            return False
         try:
             descriptor = source.backend.open(source.name)
         except OSError as error:
             self._shards.failed(source.index, error)
-            return None
-        if os.fstat(descriptor).st_size < source.data_bytes():
+            return False
+        status = os.fstat(descriptor)
+        if status.st_size < source.data_bytes():
             os.close(descriptor)
             self._shards.failed(source.index, DamagedShard("the file is too short"))
-            return None
-        self._descriptors.append(descriptor)
-        return descriptor
+            return False
+        self._files[source.index] = OpenShard(source, descriptor, stamp_of(status))
+        return True
+
+    def _windows(self) -> Iterator[range]:
+        """Yield the stripes of the range, as many at once as are verified and sent together."""
+        stripe_bytes = self._shards.coding.stripe_bytes
+        first, last = self._start // stripe_bytes, (self._end - 1) // stripe_bytes
+        step = max(1, _WINDOW_BYTES // stripe_bytes)
+        for at in range(first, last + 1, step):
+            yield range(at, min(at + step, last + 1))
+
+    def _span(self, window: range) -> tuple[int, int]:
+        """Return the bytes of the range that are in a window."""
+        stripe_bytes = self._shards.coding.stripe_bytes
+        return (
+            max(self._start, window.start * stripe_bytes),
+            min(self._end, window.stop * stripe_bytes),
+        )
+
+    async def _is_sound(self, window: range) -> bool:
+        """Verify the blocks of a window where needed; return whether all are intact."""
+        for index, shard in self._files_of(window):
+            if not self._shards.verified.pending(shard, window):
+                continue
+            try:
+                await self._verify(shard, window)
+            except (OSError, DamagedShard) as error:
+                self._shards.failed(index, error)
+                return False
+            self._shards.verified.add(shard, window)
+        return True
+
+    async def _verify(self, shard: OpenShard, window: range) -> None:
+        trailers = self._shards.trailers
+        if is_quick(shard, _QUICK_BYTES):
+            verify_blocks(shard, window, trailers)
+            return
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._shards.workers, verify_blocks, shard, window, trailers)
+
+    def _files_of(self, window: range) -> list[tuple[int, OpenShard]]:
+        """Return the files that hold the range's bytes of a window."""
+        if not self._shards.coding.erasure:
+            return list(self._files.items())
+        return [(index, self._files[index]) for index in _needed(self._shards, *self._span(window))]
+
+    def _regions(self, window: range) -> Iterator[FileRegion]:
+        """Yield where the range's bytes of a window are."""
+        start, end = self._span(window)
+        descriptors = {index: shard.fd for index, shard in self._files.items()}
+        if self._shards.coding.erasure:
+            yield from _chunk_regions(self._shards, descriptors, start, end)
+            return
+        (descriptor,) = descriptors.values()
+        yield FileRegion(descriptor, start, end - start)
 
     async def _stripe(self, stripe: int) -> bytes:
         if self._first is not None and self._first[0] == stripe:
@@ -141,57 +210,25 @@ class RangeReading:
         return await _replica_block(self._shards, stripe)
 
     def _cut(self, stripe: int, data: bytes) -> bytes:
+        """Return what the range holds of a stripe."""
         at = stripe * self._shards.coding.stripe_bytes
         return data[max(0, self._start - at) : self._end - at]
 
 
-class _ChunkRegions(Sequence[FileRegion]):
-    """The data chunks of a range, computed when asked: a large blob has very many."""
-
-    def __init__(
-        self, shards: Shards, descriptors: Mapping[int, int], start: int, end: int
-    ) -> None:
-        self._coding = shards.coding
-        self._size_bytes = shards.ref.size_bytes
-        self._descriptors = descriptors
-        self._start = start
-        self._end = end
-        self._first = self._number(start)
-        self._count = self._number(end - 1) - self._first + 1
-
-    def __len__(self) -> int:
-        """Return the number of regions."""
-        return self._count
-
-    @overload
-    def __getitem__(self, at: int) -> FileRegion: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[FileRegion]: ...
-    def __getitem__(self, at: int | slice) -> FileRegion | list[FileRegion]:
-        """Return a region, or a list of them."""
-        if isinstance(at, slice):
-            return [self._region(number) for number in range(*at.indices(self._count))]
-        if not -self._count <= at < self._count:
-            raise IndexError(at)
-        return self._region(at % self._count)
-
-    def _region(self, at: int) -> FileRegion:
-        coding = self._coding
-        stripe, index = divmod(self._first + at, coding.data_shards)
-        chunk = coding.chunk_of(stripe_length(coding, self._size_bytes, stripe))
-        chunk_start = stripe * coding.stripe_bytes + index * chunk
-        start = max(chunk_start, self._start)
-        end = min(chunk_start + chunk, self._end)
-        stride = FRAGMENT_HEADER_BYTES + coding.chunk_bytes
-        offset = stripe * stride + FRAGMENT_HEADER_BYTES + start - chunk_start
-        return FileRegion(self._descriptors[index], offset, end - start)
-
-    def _number(self, byte: int) -> int:
-        """Return the number of the chunk that holds a byte, counted over all data shards."""
-        coding = self._coding
-        stripe, within = divmod(byte, coding.stripe_bytes)
-        chunk = coding.chunk_of(stripe_length(coding, self._size_bytes, stripe))
-        return stripe * coding.data_shards + within // chunk
+def _chunk_regions(
+    shards: Shards, descriptors: Mapping[int, int], start: int, end: int
+) -> Iterator[FileRegion]:
+    """Yield where the data chunks of a range are."""
+    coding = shards.coding
+    at = start
+    while at < end:
+        stripe, within = divmod(at, coding.stripe_bytes)
+        chunk = coding.chunk_of(stripe_length(coding, shards.ref.size_bytes, stripe))
+        index, offset = divmod(within, chunk)
+        count = min(chunk - offset, end - at)
+        data = stripe * (FRAGMENT_HEADER_BYTES + coding.chunk_bytes) + FRAGMENT_HEADER_BYTES
+        yield FileRegion(descriptors[index], data + offset, count)
+        at += count
 
 
 def _needed(shards: Shards, start: int, end: int) -> list[int]:

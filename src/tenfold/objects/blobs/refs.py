@@ -3,7 +3,7 @@
 A blob never changes. `BlobRef.layout` says where each shard is, so no reader has to search.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from typing import Protocol
 
 import msgspec
@@ -51,9 +51,8 @@ class BlobWriter(Protocol):
 class BlobReading(Protocol):
     """A range of a blob that is open for reading."""
 
-    @property
-    def regions(self) -> Sequence[FileRegion] | None:
-        """Return where the bytes lie in local files, in order; None if they do not."""
+    def pieces(self) -> AsyncIterator[FileRegion | bytes]:
+        """Yield the bytes in order, verified: where they lie plain in local files, their place."""
         ...
 
     def chunks(self) -> AsyncIterator[bytes]:

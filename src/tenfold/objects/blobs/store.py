@@ -28,6 +28,7 @@ from tenfold.objects.blobs.scanning import (
 from tenfold.objects.blobs.source import Source, TrailerCache
 from tenfold.objects.blobs.tier import Slot, Tier
 from tenfold.objects.blobs.trailer import seal_note
+from tenfold.objects.blobs.verified import VerifiedBlocks
 from tenfold.objects.blobs.writing import TierWriter
 
 _WORKERS = 32
@@ -63,6 +64,7 @@ class BlobStore:
         self.damage: deque[Damage] = deque(maxlen=_DAMAGE_MAX)
         self.workers: Executor = ThreadPoolExecutor(_WORKERS, thread_name_prefix="blobs")
         self.trailers = TrailerCache()
+        self._verified = VerifiedBlocks()
         self._forwards: dict[str, str] = {}
         self._turn = itertools.count()
         self._reload = reload
@@ -126,17 +128,31 @@ class BlobStore:
         def failed(index: int, error: Exception) -> None:
             self.damage.append(Damage(ref, index, str(error)))
 
-        shards = Shards(ref, layout.coding, sources, self.workers, self.trailers, failed)
+        shards = Shards(
+            ref, layout.coding, sources, self.workers, self.trailers, self._verified, failed
+        )
         reading = RangeReading(shards, start, min(end, ref.size_bytes))
-        if not reading.open():
-            await reading.read_first()
+        try:
+            await reading.open()
+        except BaseException:
+            await reading.close()
+            raise
         return reading
 
     async def delete(self, ref: BlobRef) -> None:
-        """Remove every shard that the layout names; a missing one is not an error."""
+        """Remove every shard that the layout names; a missing one is not an error.
+
+        A backend that fails does not keep the others from being asked; its error is raised then.
+        """
+        failure: OSError | None = None
         for source in self.sources(ref, parse_layout(ref.layout)).values():
             self.trailers.forget(source.backend, source.name)
-            await self.in_worker(lambda one=source: one.backend.delete(one.name))
+            try:
+                await self.in_worker(lambda one=source: one.backend.delete(one.name))
+            except OSError as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
 
     async def redescribe(self, ref: BlobRef, description: bytes) -> None:
         """Replace the description of a blob on every shard, durably."""

@@ -4,10 +4,15 @@ import sqlite3
 from collections.abc import Sequence
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from tenfold.objects.blobs.refs import BlobRef
-from tenfold.objects.catalog.buckets import create_bucket
+from tenfold.objects.catalog.buckets import (
+    all_buckets,
+    change_settings,
+    create_bucket,
+    find_bucket,
+)
 from tenfold.objects.catalog.catalog import Catalog
 from tenfold.objects.catalog.records import (
     Bucket,
@@ -120,6 +125,38 @@ class Moves:
 
         def change(connection: sqlite3.Connection) -> None:
             connection.executemany("DELETE FROM dead_blobs WHERE id = ?", [(one,) for one in ids])
+
+        await self._catalog.write(change)
+
+    async def postpone(self, ids: Sequence[int], due_ms: int) -> None:
+        """Try later to delete blobs that could not be deleted, so that others get their turn."""
+
+        def change(connection: sqlite3.Connection) -> None:
+            connection.executemany(
+                "UPDATE dead_blobs SET due_ms = ? WHERE id = ?", [(due_ms, one) for one in ids]
+            )
+
+        await self._catalog.write(change)
+
+    def bucket_names(self) -> list[str]:
+        """Return the names of all buckets."""
+        return [bucket.name for bucket in all_buckets(self._catalog.reader)]
+
+    async def restore_bucket(self, found: Bucket) -> None:
+        """Give a bucket that was just rebuilt what is known of it beside its objects."""
+
+        def change(connection: sqlite3.Connection) -> None:
+            bucket = find_bucket(connection, found.name)
+            if bucket is None or bucket.team != found.team:
+                return
+            has_lock = found.settings.has_lock or bucket.settings.has_lock
+            settings = structs.replace(found.settings, has_lock=has_lock)
+            change_settings(connection, bucket.id, lambda _: settings)
+            # Objects may tell of a later change of versioning.
+            connection.execute(
+                "UPDATE buckets SET created_ms = ?, versioning = ? WHERE id = ?",
+                (found.created_ms, found.versioning or bucket.versioning, bucket.id),
+            )
 
         await self._catalog.write(change)
 

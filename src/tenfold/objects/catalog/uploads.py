@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Sequence
 
-from tenfold.objects.catalog.buckets import bucket_by_id
+from tenfold.objects.catalog.buckets import bucket_by_id, team_usage
 from tenfold.objects.catalog.records import (
     ObjectRecord,
     Part,
@@ -51,9 +51,12 @@ def find_completed(
     ).fetchone()
 
 
-def put_part(connection: sqlite3.Connection, upload: str, part: Part, now_ms: int) -> None:
+def put_part(
+    connection: sqlite3.Connection, upload: str, part: Part, now_ms: int, quota: Quota
+) -> None:
     """Record a part; the blob of a part with the same number is freed."""
-    if connection.execute("SELECT 1 FROM uploads WHERE id = ?", (upload,)).fetchone() is None:
+    bucket = connection.execute("SELECT bucket FROM uploads WHERE id = ?", (upload,)).fetchone()
+    if bucket is None:
         raise Refusal("NoSuchUpload")
     row = connection.execute(
         "SELECT part FROM parts WHERE upload = ? AND number = ?", (upload, part.number)
@@ -64,6 +67,24 @@ def put_part(connection: sqlite3.Connection, upload: str, part: Part, now_ms: in
         "INSERT OR REPLACE INTO parts(upload, number, part) VALUES (?, ?, ?)",
         (upload, part.number, encode(part)),
     )
+    if quota.stored_bytes:
+        _check_quota(connection, bucket_by_id(connection, bucket[0]).team, quota)
+
+
+def _check_quota(connection: sqlite3.Connection, team: str, quota: Quota) -> None:
+    """Count unfinished uploads too: otherwise a team could store anything in them."""
+    (parts_bytes,) = connection.execute(
+        "SELECT coalesce(sum(json_extract(part, '$.size_bytes')), 0) FROM parts"
+        " WHERE upload IN (SELECT uploads.id FROM uploads"
+        " JOIN buckets ON buckets.id = uploads.bucket WHERE buckets.team = ?)",
+        (team,),
+    ).fetchone()
+    stored_bytes, _ = team_usage(connection, team)
+    if stored_bytes + parts_bytes > quota.stored_bytes:
+        raise Refusal(
+            "QuotaExceeded",
+            f"the team may store {quota.stored_bytes} bytes, unfinished uploads included",
+        )
 
 
 def list_parts(

@@ -41,7 +41,10 @@ class Application:
             call = Call(self.deps, request)
             call.query = parse_query(request.head.query)
             call.bucket_name, call.key = self._names(request.head)
-            return await self._answer(call)
+            answer = await self._answer(call)
+            if answer.stream is not None:
+                await answer.stream.begin()
+            return answer
         except Exception as raised:
             error = s3_error(raised)
             if error is None:

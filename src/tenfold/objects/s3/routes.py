@@ -59,6 +59,17 @@ _BUCKET: dict[tuple[str, str], tuple[str, Operation]] = {
     ("GET", "logging"): ("GetBucketLogging", absent.logging),
     ("GET", "requestPayment"): ("GetBucketRequestPayment", absent.payment),
     ("GET", "ownershipControls"): ("GetBucketOwnershipControls", absent.ownership),
+    ("GET", "accelerate"): ("GetBucketAccelerateConfiguration", absent.acceleration),
+    ("GET", "notification"): ("GetBucketNotificationConfiguration", absent.notification),
+    ("GET", "policyStatus"): ("GetBucketPolicyStatus", absent.policy),
+    ("GET", "replication"): ("GetBucketReplication", absent.replication),
+    ("GET", "analytics"): ("ListBucketAnalyticsConfigurations", absent.analytics),
+    ("GET", "intelligent-tiering"): (
+        "ListBucketIntelligentTieringConfigurations",
+        absent.intelligent_tiering,
+    ),
+    ("GET", "inventory"): ("ListBucketInventoryConfigurations", absent.inventory),
+    ("GET", "metrics"): ("ListBucketMetricsConfigurations", absent.metrics),
 }
 _OBJECT: dict[tuple[str, str], tuple[str, Operation]] = {
     ("PUT", ""): ("PutObject", writing.put_object),

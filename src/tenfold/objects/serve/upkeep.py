@@ -22,10 +22,12 @@ from tenfold.objects.catalog.versions import Deletion, change_version, delete_ve
 from tenfold.objects.s3.call import Dependencies
 from tenfold.objects.serve.counts import Counts
 from tenfold.objects.serve.expiry import Due, DueMove, due_moves, due_versions, upload_is_due
+from tenfold.objects.tiers.bucket_notes import BucketNotes
 from tenfold.objects.tiers.mover import Mover
 
 PAGE = 500
 COMPLETED_KEPT_MS = 7 * 86_400_000
+RETRY_MS = 600_000
 _LOG = logging.getLogger("tenfold.objects")
 _ENCODER = msgspec.json.Encoder()
 
@@ -49,6 +51,7 @@ class Upkeep:
         self._counts = counts
         self._settings = settings
         self._moves = mover.moves
+        self._notes = BucketNotes(mover.store, deps.settings.tiers["STANDARD"])
         self._lock = os.open(settings.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     async def run(self) -> None:
@@ -65,7 +68,9 @@ class Upkeep:
     async def once(self) -> None:
         """Do everything that is due now."""
         await self.delete_blobs()
-        for bucket in all_buckets(self._deps.catalog.reader):
+        buckets = all_buckets(self._deps.catalog.reader)
+        await self._notes.keep(buckets, self._deps.now_ms())
+        for bucket in buckets:
             if bucket.settings.lifecycle:
                 await self.expire(bucket)
         before_ms = self._deps.now_ms() - COMPLETED_KEPT_MS
@@ -73,18 +78,28 @@ class Upkeep:
 
     async def delete_blobs(self) -> None:
         """Delete the blobs whose grace period is over."""
+        failures: list[Exception] = []
         while due := self._moves.due(self._deps.now_ms(), PAGE):
             gone: list[int] = []
+            kept: list[int] = []
             for number, ref in due:
                 try:
                     await self._deps.blobs.delete(ref)
                     gone.append(number)
-                except Exception:
-                    _LOG.exception("blob %s was not deleted; it is tried again", ref.id)
+                except Exception as error:
+                    kept.append(number)
+                    failures.append(error)
             await self._moves.buried(gone)
             self._counts.increase("blobs_deleted", len(gone))
-            if len(gone) < len(due):
-                return
+            # Otherwise a broken backend would keep everything else from being deleted.
+            await self._moves.postpone(kept, self._deps.now_ms() + RETRY_MS)
+        if failures:
+            _LOG.warning(
+                "%d deleted blobs keep shards on backends that fail, tried again in %d minutes: %s",
+                len(failures),
+                RETRY_MS // 60_000,
+                failures[0],
+            )
 
     async def expire(self, bucket: Bucket) -> None:
         """Apply the lifecycle rules of a bucket."""

@@ -41,6 +41,9 @@ def test_a_quota_is_set_for_a_team(tmp_path: Path, capsys: pytest.CaptureFixture
     where = ("--dir", str(tmp_path))
     assert run("key", "quota", "vision", *where) == 2
     run("key", "create", "alice", "--team", "vision", *where)
+    # Zero would read as no limit at all.
+    for option in ("--stored-gb", "--objects"):
+        assert run("key", "quota", "vision", option, "0", *where) == 2
     assert run("key", "quota", "vision", "--stored-gb", "2", "--objects", "5", *where) == 0
     team = KeyRing(tmp_path / "access-keys.json").team("vision")
     assert team is not None

@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from objects_builders import coded, flip_bit, from_regions, get, noise, put, shard_file, tier_of
+from objects_builders import coded, flip_bit, get, noise, put, sent, shard_file, tier_of
 from tenfold.objects.blobs.reading import BlobUnreadable
 from tenfold.objects.blobs.refs import BlobRef
 from tenfold.objects.blobs.store import BlobStore
 
 SIX = ("a", "b", "c", "d", "e", "f")
 STRIPE = 4 * 4096
+WINDOW = 4 << 20
 
 
 def store_in(folder: Path) -> BlobStore:
@@ -27,7 +28,7 @@ def test_any_range_reads_back_plain_and_verified(tmp_path: Path, size_bytes: int
             for end in sorted({start, start + 1, start + 4097, size_bytes - 1, size_bytes}):
                 if start <= end <= size_bytes:
                     reading = await store.open(ref, start, end)
-                    assert from_regions(reading) == data[start:end]
+                    assert await sent(reading) == (data[start:end], end - start)
                     await reading.close()
                     assert await get(store, ref, start, end) == data[start:end]
 
@@ -107,16 +108,37 @@ def test_shards_that_were_swapped_are_not_trusted(tmp_path: Path):
     asyncio.run(scenario())
 
 
-def test_a_range_of_a_large_blob_lists_its_regions_lazily(tmp_path: Path):
+def test_a_server_never_sends_flipped_bits(tmp_path: Path):
+    """Neither before a block was sent for the first time, nor after."""
+
     async def scenario():
         store = store_in(tmp_path)
-        data = noise(40 * STRIPE + 5)
+        data = noise(3 * WINDOW + 50_000)
         ref = await put(store, "warm", data)
-        reading = await store.open(ref, 10, len(data) - 1)
-        assert reading.regions is not None
-        assert len(reading.regions) == 161
-        assert reading.regions[-1] == list(reading.regions)[160]
-        assert len(reading.regions[3:7]) == 4
-        await reading.close()
+        for round_number, place in enumerate((2000, WINDOW // 4 + 30_000)):
+            flip_bit(shard_file(store, ref, 0), place)
+            flip_bit(shard_file(store, ref, 3), place)
+            for start, end in ((0, len(data)), (1000, len(data) - 1), (0, len(data))):
+                reading = await store.open(ref, start, end)
+                whole, plain = await sent(reading)
+                await reading.close()
+                assert whole == data[start:end]
+                # What is damaged is decoded; the other windows are still sent from files.
+                assert plain >= (2 - round_number) * WINDOW
+        assert {one.index for one in store.damage} == {0, 3}
+
+    asyncio.run(scenario())
+
+
+def test_a_blob_with_too_many_flipped_bits_is_refused_before_it_is_sent(tmp_path: Path):
+    async def scenario():
+        store = store_in(tmp_path)
+        data = noise(50_000)
+        ref = await put(store, "warm", data)
+        for index in range(3):
+            flip_bit(shard_file(store, ref, index), 2000)
+        with pytest.raises(BlobUnreadable) as caught:
+            await store.open(ref, 0, len(data))
+        assert not caught.value.gone
 
     asyncio.run(scenario())

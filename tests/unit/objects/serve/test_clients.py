@@ -84,6 +84,15 @@ def test_a_team_stores_no_more_than_its_quota(server: ObjectServer):
     with pytest.raises(ClientError) as error:
         s3.put_object(Bucket="small-team", Key="b", Body=bytes(6_000))
     assert code_of(error) == (403, "QuotaExceeded")
+    # Parts of an upload that is not complete count as well.
+    upload = s3.create_multipart_upload(Bucket="small-team", Key="m")["UploadId"]
+    where = {"Bucket": "small-team", "Key": "m", "UploadId": upload, "PartNumber": 1}
+    s3.upload_part(**where, Body=bytes(3_000))
+    s3.upload_part(**where, Body=bytes(4_000))
+    with pytest.raises(ClientError) as error:
+        s3.upload_part(**{**where, "PartNumber": 2}, Body=bytes(1))
+    assert code_of(error) == (403, "QuotaExceeded")
+    s3.abort_multipart_upload(Bucket="small-team", Key="m", UploadId=upload)
     # What replaces an object counts instead of it.
     s3.put_object(Bucket="small-team", Key="a", Body=bytes(9_000))
     with pytest.raises(ClientError) as error:

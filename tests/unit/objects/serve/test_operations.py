@@ -298,3 +298,23 @@ def test_a_bucket_with_an_unfinished_upload_can_be_deleted(server: ObjectServer,
     s3.create_bucket(Bucket=bucket)
     gone = refused(s3.upload_part, **where, UploadId=started, PartNumber=1, Body=b"x")
     assert gone == (404, "NoSuchUpload")
+
+
+def test_configurations_that_do_not_exist_are_read_as_absent(server: ObjectServer, bucket: str):
+    s3 = server.s3()
+    for read in (
+        s3.get_bucket_accelerate_configuration,
+        s3.get_bucket_notification_configuration,
+        s3.list_bucket_analytics_configurations,
+        s3.list_bucket_intelligent_tiering_configurations,
+        s3.list_bucket_inventory_configurations,
+        s3.list_bucket_metrics_configurations,
+    ):
+        answer = read(Bucket=bucket)
+        assert set(answer) <= {"ResponseMetadata", "IsTruncated"}, answer
+        assert not answer.get("IsTruncated")
+    absent = (404, "ReplicationConfigurationNotFoundError")
+    assert refused(s3.get_bucket_replication, Bucket=bucket) == absent
+    assert refused(s3.get_bucket_policy_status, Bucket=bucket) == (404, "NoSuchBucketPolicy")
+    missing = refused(s3.get_bucket_inventory_configuration, Bucket=bucket, Id="i")
+    assert missing == (404, "NoSuchConfiguration")

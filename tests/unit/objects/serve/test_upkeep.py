@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
+import tenfold.objects.serve.upkeep as upkeep_module
 from tenfold.objects.blobs.refs import BlobRef
 from tenfold.objects.blobs.store import BlobStore, directory_store
 from tenfold.objects.catalog.buckets import create_bucket, find_bucket
@@ -124,6 +125,40 @@ def test_old_objects_expire_and_their_blobs_are_deleted_after_a_while(tmp_path: 
         assert store.counts.read()["blobs_deleted"] == 350
 
     run(scenario)
+
+
+def test_a_backend_that_fails_keeps_no_other_blob_from_being_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    store = Store(tmp_path, "")
+    monkeypatch.setattr(upkeep_module, "PAGE", 2)
+    broken = store.blobs.backends["hot0"]
+    deleted: list[str] = []
+
+    def delete(shard: str) -> None:
+        deleted.append(shard)
+        raise OSError("the disk is gone")
+
+    async def scenario() -> None:
+        refs: list[BlobRef] = []
+        for tier in ("hot", "hot", "hot", "warm"):
+            writer = store.blobs.create(tier, 4)
+            refs.append(await writer.commit(b"{}"))
+        await Moves(store.catalog).bury(refs, NOW)
+        with monkeypatch.context() as patch:
+            patch.setattr(broken, "delete", delete)
+            await store.upkeep.once()
+            await store.upkeep.once()
+        assert len(deleted) == 3
+        assert store.counts.read()["blobs_deleted"] == 1
+        (warning,) = [record.getMessage() for record in caplog.records]
+        assert warning.startswith("3 deleted blobs keep shards on backends that fail")
+        store.now_ms += upkeep_module.RETRY_MS
+        await store.upkeep.once()
+        assert store.counts.read()["blobs_deleted"] == 4
+
+    run(scenario)
+    assert not list((tmp_path / "hot").glob("shards/*/*"))
 
 
 def test_a_versioned_object_expires_behind_a_marker_and_its_versions_later(tmp_path: Path):

@@ -111,8 +111,11 @@ def _show(redundancy: "Redundancy", found: "Durability", capacity_tb: float) -> 
     from tenfold.physics.durability import rebuild_read_tb  # noqa: PLC0415
 
     read_tb = rebuild_read_tb(redundancy, capacity_tb)
+    layout = f"{redundancy.data_shards}+{redundancy.parity_shards}"
+    if redundancy.data_shards == 1:
+        layout = f"replicas = {redundancy.shards}"
     show(
-        f"layout {redundancy.data_shards}+{redundancy.parity_shards}:"
+        f"layout {layout}:"
         f" {redundancy.overhead:.2f} bytes stored per byte,"
         f" any {redundancy.parity_shards} of {redundancy.shards} shards may be lost",
         f"rebuild of a backend: {redundancy.rebuild_hours:,.1f} hours,"

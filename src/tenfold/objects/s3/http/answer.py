@@ -25,6 +25,30 @@ class Stream(Struct):
 
     length: int
     readings: Callable[[], AsyncIterator[BlobReading]]
+    rest: AsyncIterator[BlobReading] | None = None
+    first: BlobReading | None = None
+
+    async def begin(self) -> None:
+        """Open the first blob: what cannot be read is refused before a head is sent."""
+        self.rest = self.readings()
+        self.first = await anext(self.rest, None)
+
+    async def opened(self) -> AsyncIterator[BlobReading]:
+        """Yield each blob, open; the caller closes it."""
+        if self.rest is None:
+            await self.begin()
+        first, self.first = self.first, None
+        if first is not None:
+            yield first
+        assert self.rest is not None
+        async for reading in self.rest:
+            yield reading
+
+    async def close(self) -> None:
+        """Release what was opened and not sent."""
+        first, self.first = self.first, None
+        if first is not None:
+            await first.close()
 
 
 class Answer(Struct):

@@ -283,6 +283,9 @@ class Connection(asyncio.Protocol):
         except Exception:
             _LOG.exception("request %s failed while its answer was sent", request.id)
             self.abort()
+        finally:
+            if answer.stream is not None:
+                await answer.stream.close()
         self._service.sent(request, answer, sent_bytes, self._loop.time() - started_s)
         self._task = None
         self._since_s = self._loop.time()
@@ -342,7 +345,7 @@ class Connection(asyncio.Protocol):
         return self._awaits_continue or body.length is None or self._body_left > DRAIN_BYTES_MAX
 
     async def _send_stream(self, transport: asyncio.Transport, head: bytes, stream: Stream) -> None:
-        async for reading in stream.readings():
+        async for reading in stream.opened():
             try:
                 head = await self._send_reading(transport, head, reading, stream.length)
             finally:
@@ -354,20 +357,20 @@ class Connection(asyncio.Protocol):
         self, transport: asyncio.Transport, head: bytes, reading: BlobReading, length: int
     ) -> bytes:
         """Send one blob, with the head in front of the first."""
-        regions = reading.regions
-        if regions is None:
-            async for chunk in reading.chunks():
-                head = await self._write(transport, head, chunk)
-        elif length <= SMALL_BYTES or transport.get_extra_info("sslcontext") is not None:
-            for region in regions:
-                for piece in pieces_of(region):
-                    head = await self._write(transport, head, await read_region(piece))
-        else:
-            await self._flushed(transport, head)
-            sender = self._file_sender(transport)
-            for region in regions:
-                await sender.send(region)
-            return b""
+        is_copied = length <= SMALL_BYTES or transport.get_extra_info("sslcontext") is not None
+        is_flushed = False
+        async for piece in reading.pieces():
+            if isinstance(piece, bytes):
+                head = await self._write(transport, head, piece)
+                is_flushed = False
+            elif is_copied:
+                for part in pieces_of(piece):
+                    head = await self._write(transport, head, await read_region(part))
+            else:
+                if not is_flushed:
+                    await self._flushed(transport, head)
+                    head, is_flushed = b"", True
+                await self._file_sender(transport).send(piece)
         return head
 
     async def _write(self, transport: asyncio.Transport, head: bytes, chunk: bytes) -> bytes:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from tenfold.objects.blobs.refs import FileRegion
+from tenfold.objects.blobs.verified import is_in_memory
 
 WINDOW_BYTES = 4 << 20
 """Sent from one file before other connections get their turn."""
@@ -36,7 +37,7 @@ class FileSender:
         offset, left = region.offset, region.count
         while left:
             window = min(left, WINDOW_BYTES)
-            if not _is_in_memory(region.fd, offset, window):
+            if not is_in_memory(region.fd, offset, window):
                 await asyncio.to_thread(_read_in, region.fd, offset, window)
             await self._send_window(_Window(region.fd, offset, window))
             offset += window
@@ -105,22 +106,9 @@ def pieces_of(region: FileRegion) -> Iterator[FileRegion]:
 async def read_region(region: FileRegion) -> bytes:
     """Return a small region, from memory if it is there."""
     fd, offset, count = region.fd, region.offset, region.count
-    if count and not _is_in_memory(fd, offset, count):
+    if count and not is_in_memory(fd, offset, count):
         return await asyncio.to_thread(os.pread, fd, count, offset)
     return os.pread(fd, count, offset)
-
-
-def _is_in_memory(fd: int, offset: int, count: int) -> bool:
-    """Return whether the first and the last page of a range can be read without the disk."""
-    try:
-        for at in (offset, offset + count - 1):
-            os.preadv(fd, [bytearray(1)], at, os.RWF_NOWAIT)
-    except BlockingIOError:
-        return False
-    except (OSError, AttributeError):
-        # Some file systems do not know the flag; sendfile works all the same.
-        return True
-    return True
 
 
 def _read_in(fd: int, offset: int, count: int) -> None:

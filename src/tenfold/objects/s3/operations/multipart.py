@@ -119,7 +119,10 @@ async def store_part(
         number, received.size_bytes, received.md5, ref, received.checksum, call.deps.now_ms()
     )
     try:
-        await call.deps.catalog.write(lambda c: put_part(c, upload.id, part, part.modified_ms))
+        quota = call.quota()
+        await call.deps.catalog.write(
+            lambda c: put_part(c, upload.id, part, part.modified_ms, quota)
+        )
     except Exception:
         await blobs.delete(ref)
         raise

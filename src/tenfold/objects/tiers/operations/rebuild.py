@@ -11,8 +11,9 @@ from tenfold.objects.blobs.refs import BlobRef
 from tenfold.objects.blobs.scanning import FoundBlob
 from tenfold.objects.blobs.store import BlobStore
 from tenfold.objects.catalog.moves import Description, LiveBlob, Moves
-from tenfold.objects.catalog.records import ObjectRecord, Part
+from tenfold.objects.catalog.records import Bucket, ObjectRecord, Part
 from tenfold.objects.tiers.backend_states import BackendStates
+from tenfold.objects.tiers.bucket_notes import latest_note
 from tenfold.objects.tiers.mover import Mover
 from tenfold.objects.tiers.opened import AbsentBackend, new_mark
 from tenfold.objects.tiers.operations.progress import Progress, for_each_live
@@ -101,6 +102,7 @@ async def rebuild_catalog(store: BlobStore, moves: Moves) -> CatalogReport:
             described[name] = max(
                 described.get(name, (description, one)), (description, one), key=_age
             )
+    known_before = set(moves.bucket_names())
     for description, one in sorted(described.values(), key=_age):
         record = _record(description.record, one.ref, refs)
         whole = replace(description, record=record)
@@ -108,7 +110,25 @@ async def rebuild_catalog(store: BlobStore, moves: Moves) -> CatalogReport:
             report.inserted += 1
         else:
             report.known += 1
+    for name in moves.bucket_names():
+        if name not in known_before:
+            await _restore_bucket(store, moves, name)
     return report
+
+
+async def _restore_bucket(store: BlobStore, moves: Moves, name: str) -> None:
+    backends = store.backends.values()
+    note = await store.in_worker(lambda: latest_note(backends, name))
+    if note is not None:
+        bucket = Bucket(
+            id=0,
+            name=name,
+            team=note.team,
+            created_ms=note.created_ms,
+            versioning=note.versioning,
+            settings=note.settings,
+        )
+        await moves.restore_bucket(bucket)
 
 
 def _age(pair: tuple[Description, FoundBlob]) -> tuple[int, int]:

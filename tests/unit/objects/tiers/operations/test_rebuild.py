@@ -1,10 +1,14 @@
 import asyncio
 import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 from objects_builders import Namespace, noise
+from tenfold.objects.catalog.buckets import change_settings, find_bucket, set_versioning
+from tenfold.objects.catalog.records import BucketSettings, LifecycleRule, LockDefault
+from tenfold.objects.tiers.bucket_notes import BucketNotes
 from tenfold.objects.tiers.operations.rebuild import (
     accept_new_disk,
     rebuild_backend,
@@ -73,3 +77,47 @@ def test_without_the_database_every_acknowledged_object_comes_back(tmp_path: Pat
         assert (await rebuild_catalog(again.store, again.moves)).inserted == 0
 
     asyncio.run(scenario())
+
+
+def test_a_rebuilt_bucket_has_its_settings_again(tmp_path: Path):
+    made = Namespace(tmp_path, TIERS)
+    settings = BucketSettings(
+        has_lock=True,
+        lock_default=LockDefault(mode="GOVERNANCE", days=30),
+        tags={"owner": "vision"},
+        lifecycle=(LifecycleRule(id="r", prefix="tmp/", expire_days=10),),
+    )
+
+    async def scenario():
+        await made.put("k", b"data")
+        bucket = find_bucket(made.catalog.reader, "b")
+        assert bucket is not None
+        notes = BucketNotes(made.store, "hot")
+        await notes.keep([bucket], 1_000)
+
+        def change(connection: sqlite3.Connection) -> None:
+            change_settings(connection, bucket.id, lambda _: settings)
+            set_versioning(connection, bucket.id, "Enabled")
+
+        await made.catalog.write(change)
+        before = find_bucket(made.catalog.reader, "b")
+        assert before is not None
+        await notes.keep([before], 2_000)
+        made.catalog.close()
+        for path in made.state.glob("catalog.db*"):
+            path.unlink()
+        shutil.rmtree(tmp_path / "disks" / "a")
+        again = Namespace.reopened(made)
+        # A server on an empty catalogue overwrites nothing.
+        await BucketNotes(again.store, "hot").keep([], 3_000)
+        await rebuild_catalog(again.store, again.moves)
+        after = find_bucket(again.catalog.reader, "b")
+        return before, after
+
+    before, after = asyncio.run(scenario())
+    assert after is not None
+    assert (after.settings, after.versioning, after.created_ms) == (
+        settings,
+        "Enabled",
+        before.created_ms,
+    )
