@@ -121,7 +121,7 @@ def _supervise_one(
         # Without an end the attempt would count as lost, with no word on why.
         end_descendants()
         end, is_reusable = _failed_end(error, supervisor), False
-    write_end(folder, end, notes, durable=not is_reusable)
+    write_end(folder, end, notes, durable=not is_reusable, lock=lock)
     if is_reusable:
         kept.recent.add(folder, monotonic_ms())
     with suppress(OSError):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -164,6 +165,36 @@ def test_an_end_is_tried_until_the_disk_takes_it_and_trouble_is_told_once(
     told = [json.loads(line) for line in os.read(notes, 65_536).splitlines()]
     assert [note["saw"] for note in told] == ["trouble"]
     os.close(notes)
+
+
+def test_no_end_is_written_once_the_state_directory_is_deleted(home: ExecutorDir):
+    folder = home.attempt("job-1", 1)
+    lock = folder.make(launch())
+    assert lock is not None
+    shutil.rmtree(home.path)
+
+    def wait(seconds: float) -> None:
+        raise AssertionError(f"it waits {seconds} s for a directory that will not return")
+
+    end = end_line("exited", started_ms=3, code=0)
+    write_end(folder, end, NoteWriter(home.path), wait, lock=lock)
+    os.close(lock)
+
+
+def test_an_end_waits_for_a_state_directory_that_is_out_of_reach(home: ExecutorDir):
+    folder = home.attempt("job-1", 1)
+    lock = folder.make(launch())
+    assert lock is not None
+    away = f"{home.path}-away"
+    os.rename(home.path, away)
+
+    def wait(_: float) -> None:
+        os.rename(away, home.path)
+
+    end = end_line("exited", started_ms=3, code=0)
+    write_end(folder, end, NoteWriter(home.path), wait, lock=lock)
+    assert folder.end() is not None
+    os.close(lock)
 
 
 def test_notes_wait_while_the_pipe_is_full_and_are_dropped_without_a_reader(home: ExecutorDir):

@@ -49,10 +49,12 @@ def write_end(
     wait: Callable[[float], None] = time.sleep,
     *,
     durable: bool = True,
+    lock: int | None = None,
 ) -> None:
     """Return when the end is written, and on disk if `durable`. Each error is reported once.
 
-    A folder that the job removed, replaced or filled is repaired before each retry.
+    A folder that the job removed, replaced or filled is repaired before each retry. If the whole
+    state directory was deleted, as `lock` shows, nothing reads an end: this returns without one.
     """
     retry_s = RETRY_S_FIRST
     reported: int | None = None
@@ -66,6 +68,8 @@ def write_end(
                 _repair(folder, error)
                 continue
             is_repaired = False
+            if lock is not None and _is_deleted(folder, lock):
+                return
             if error.errno != reported:
                 reported = error.errno
                 notes.send(
@@ -82,6 +86,11 @@ def write_end(
             notes.flush()
         else:
             return
+
+
+def _is_deleted(folder: AttemptFolder, lock: int) -> bool:
+    """Return whether the state directory was deleted, and is not only out of reach for a while."""
+    return os.fstat(lock).st_nlink == 0 and not os.path.lexists(folder.home.path)
 
 
 def _repair(folder: AttemptFolder, error: OSError) -> None:

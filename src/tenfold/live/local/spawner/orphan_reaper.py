@@ -57,6 +57,6 @@ def reap_orphan(folder: AttemptFolder, lock: int, limits: ResourceLimits) -> Non
         started_ms=started["at_ms"] if started else None,
         reason=reason,
     )
-    write_end(folder, end, NoteWriter(folder.home.path))
+    write_end(folder, end, NoteWriter(folder.home.path), lock=lock)
     for group in groups:
         group.remove()
