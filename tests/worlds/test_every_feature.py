@@ -229,6 +229,7 @@ UNTESTED: dict[str, str] = {
     "Terms.array": "assigned at admission",
     "Terms.busy_ms": "known only in a replay; live it is observed",
     "Terms.service": "says whose replica a job is: no rule of placement but spreading reads it",
+    "TeamRules.inference": "limits requests to services, which are no jobs",
     "Terms.kind": "see `Terms.idle_ms`: other kinds change what is learned from jobs, not a rule",
 }
 """Fields that cannot be reset in a scenario, each with the reason."""

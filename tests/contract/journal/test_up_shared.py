@@ -104,7 +104,7 @@ def test_jobs_go_on_while_leaders_are_killed_paused_and_stopped(
             ("b", "standby"),
             ("main", "leader"),
         ]
-        assert "1 job continues to run" in one.interrupt()
+        assert "1 job is still running" in one.interrupt()
         taken.append(client.submit(command=["true"]).id)
         assert leads(two)
         gate.write_text("go\n")
