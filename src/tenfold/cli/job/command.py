@@ -249,8 +249,8 @@ def list_command(
         Parameter(
             name=("--format", "-o"),
             help="Columns, separated by commas: job, name, team, user, state, gpus, age, elapsed,"
-            " attempts, nodes, node_count, reason, message, submitted, started, ended, exit_code,"
-            " eta",
+            " gpu_hours, attempts, nodes, node_count, reason, message, submitted, started, ended,"
+            " exit_code, eta",
         ),
     ] = None,
     watch: Annotated[

@@ -1,6 +1,6 @@
 """Which operation answers which request."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 from tenfold.objects.s3.call import Call
 from tenfold.objects.s3.errors import S3Error
@@ -95,51 +95,18 @@ _OBJECT: dict[tuple[str, str], tuple[str, Operation]] = {
     ("PUT", "legal-hold"): ("PutObjectLegalHold", locking.put_legal_hold),
     ("POST", "restore"): ("RestoreObject", restoring.restore),
 }
-_BUCKET_PARTS = frozenset(
-    {
-        "accelerate",
-        "acl",
-        "analytics",
-        "cors",
-        "delete",
-        "encryption",
-        "intelligent-tiering",
-        "inventory",
-        "lifecycle",
-        "list-type",
-        "location",
-        "logging",
-        "metrics",
-        "notification",
-        "object-lock",
-        "ownershipControls",
-        "policy",
-        "policyStatus",
-        "publicAccessBlock",
-        "replication",
-        "requestPayment",
-        "tagging",
-        "uploads",
-        "versioning",
-        "versions",
-        "website",
-    }
-)
-_OBJECT_PARTS = frozenset(
-    {
-        "acl",
-        "attributes",
-        "legal-hold",
-        "partNumber",
-        "restore",
-        "retention",
-        "select",
-        "tagging",
-        "torrent",
-        "uploadId",
-        "uploads",
-    }
-)
+
+
+def _named(table: Iterable[tuple[str, str]], *others: str) -> frozenset[str]:
+    """Return the query names that select an operation: those of a table, and others."""
+    return frozenset(
+        {part.removesuffix("+copy") for _, part in table if part not in ("", "+copy")} | {*others}
+    )
+
+
+_BUCKET_PARTS = _named(_BUCKET)
+_OBJECT_PARTS = _named(_OBJECT, "select", "torrent")
+"""Select and torrent are answered with NotImplemented, not as if they were not asked for."""
 
 
 def find_operation(call: Call) -> tuple[str, Operation]:
@@ -160,7 +127,7 @@ def find_operation(call: Call) -> tuple[str, Operation]:
 
 
 def _object_part(call: Call) -> str:
-    part = _part(call, _OBJECT_PARTS - {"partNumber"})
+    part = _part(call, _OBJECT_PARTS)
     if call.method == "PUT" and "x-amz-copy-source" in call.headers:
         return f"{part}+copy"
     return part

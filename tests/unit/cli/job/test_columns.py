@@ -1,5 +1,7 @@
 """The columns of `job list`: node lists as Slurm writes them, durations, and `--format`."""
 
+from pathlib import Path
+
 import pytest
 from msgspec import UNSET
 
@@ -107,3 +109,10 @@ def test_a_job_that_two_pages_have_is_one_line():
     found = collapsed([job("pending"), job("running"), job(id="b-2[0]"), job(id="b-2[1]")])
     assert [one.id for one in found] == ["a-1", "b-2[0-1]"]
     assert found[0].state == "running"
+
+
+def test_the_help_of_job_list_and_the_guide_name_every_column():
+    shown = " ".join(Path("docs/reference/cli.md").read_text().split())
+    guide = Path("docs/how-to/follow-your-jobs.md").read_text()
+    assert f"Columns, separated by commas: {', '.join(COLUMNS)}" in shown
+    assert [name for name in COLUMNS if f"`{name}`" not in guide] == []
