@@ -28,7 +28,7 @@ def read_nccl_tests(text: str, file: str) -> Reading:
         elif not operation and (named := _OPERATION.search(line)):
             operation = named[1]
         cells = line.split()
-        if cells and cells[0].isdigit() and len(cells) > CELLS:
+        if cells and cells[0].isdecimal() and len(cells) > CELLS:
             transfers.extend(_row(cells, file, number))
     if not transfers:
         raise InputError(

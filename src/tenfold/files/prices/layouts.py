@@ -104,9 +104,23 @@ class _Source(Struct, frozen=True):
 
 def _layout_of(columns: Columns, path: Path) -> LayoutName:
     given = {name.casefold() for name in columns}
-    for layout, names in NEEDED.items():
-        if all(name.casefold() in given for name in names):
+    missing: dict[LayoutName, list[str]] = {
+        layout: [name for name in names if name.casefold() not in given]
+        for layout, names in NEEDED.items()
+    }
+    for layout, names in missing.items():
+        if not names:
             return layout
+    nearest = min(missing, key=lambda layout: len(missing[layout]) / len(NEEDED[layout]))
+    if 2 * len(missing[nearest]) < len(NEEDED[nearest]):
+        lacks = missing[nearest][0]
+        raise InputError(
+            "missing-column",
+            f"`{path}` has the layout `{nearest}` of a price catalogue, but no column `{lacks}`",
+            f"columns of this layout: {', '.join(NEEDED[nearest])}",
+            file=str(path),
+            field=lacks,
+        )
     raise InputError(
         "unknown-layout",
         f"`{path}` is not a price catalogue: its columns are {', '.join(columns) or 'none'}",

@@ -11,11 +11,11 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tenfold.files.prices.layouts import read_listed_prices
 from tenfold.files.prices.rules import (
     ListedPrice,
     filter_named,
     filter_offers,
-    listed_prices,
     median_usd,
 )
 from tenfold.files.prices.tables import read_table
@@ -23,8 +23,6 @@ from tenfold.model.facts.catalogue import FactTable
 from tenfold.model.fleet.facility import PriceFact, PriceKind
 from tenfold.model.fleet.hardware import Accelerator
 
-_TEXT = ("cloud", "region", "zone", "instance", "accelerator")
-_NUMBERS = ("accelerator_count", "ondemand_usd_h", "spot_usd_h")
 _HOST_TEXT = ("InstanceType", "Region")
 _HOST_NUMBERS = ("Price", "SpotPrice")
 _DECIMALS = 4
@@ -54,7 +52,8 @@ def read_price_catalogue(
     `hosts` is a table of GCP machine types: GCP lists accelerators without their host, and
     such offers are dropped where no host is found.
     """
-    used, notes = normalise(listed_prices(read_table(path, _TEXT, _NUMBERS)), accelerators, hosts)
+    listed = read_listed_prices(path, accelerators).prices
+    used, notes = normalise(listed, accelerators, hosts)
     return _facts(used, source, date), notes
 
 

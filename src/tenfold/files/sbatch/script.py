@@ -101,21 +101,25 @@ class BatchScript(Struct, frozen=True):
 def read_script(path: str, text: str) -> BatchScript:
     """Return a script; without a first line `#!`, the shell runs it."""
     first = text.split("\n", 1)[0]
-    words = tuple(shlex.split(first[2:])) if first.startswith("#!") else ("/bin/sh",)
+    words = tuple(_words(first[2:])) if first.startswith("#!") else ("/bin/sh",)
     options: list[SlurmOption] = []
     for number, line in enumerate(text.splitlines(), start=1):
         if line.strip() and not line.startswith("#"):
             break
         if line.startswith("#SBATCH"):
-            rest = line.removeprefix("#SBATCH")
-            try:
-                given = shlex.split(rest, comments=True)
-            except ValueError:
-                given = rest.split()
+            given = _words(line.removeprefix("#SBATCH"), comments=True)
             found, left = read_options(given, number)
             options += found
             options += [SlurmOption(word, "", word, number) for word in left]
     return BatchScript(path, text, tuple(options), words or ("/bin/sh",))
+
+
+def _words(text: str, *, comments: bool = False) -> list[str]:
+    """Return the words of a line; a quote that does not end is a character like others."""
+    try:
+        return shlex.split(text, comments=comments)
+    except ValueError:
+        return text.split()
 
 
 def has_directives(text: str) -> bool:

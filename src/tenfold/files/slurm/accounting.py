@@ -103,7 +103,7 @@ def _job(row: NamedRow, job_id: str, shared: dict[str, tuple[str, ...]]) -> Reco
     exit_text = row.text("ExitCode").partition(":")[0]
     return RecordedJob(
         id=job_id,
-        number=int(raw) if raw.isdigit() else 0,
+        number=int(raw) if raw.isdecimal() else 0,
         user=row.text("User"),
         account=row.text("Account"),
         partition=row.text("Partition").partition(",")[0],
@@ -127,7 +127,7 @@ def _job(row: NamedRow, job_id: str, shared: dict[str, tuple[str, ...]]) -> Reco
         cpu_s=_time_s(row, "TotalCPU"),
         priority=int(row.number("Priority") or 0),
         qos=row.text("QOS"),
-        exit_code=int(exit_text) if exit_text.isdigit() else None,
+        exit_code=int(exit_text) if exit_text.isdecimal() else None,
         cancelled_by=by.strip(),
     )
 

@@ -123,14 +123,14 @@ def _table(values: dict[str, str], details: list[str], file: str) -> Table:
     if table["nodes"]:
         table["gres_detail"] = details
     limit = values.get("TimeLimit", "")
-    seconds = None if limit in _EMPTY else slurm_seconds(limit)
+    seconds = None if limit in _EMPTY else _limit_s(limit, file)
     table["time_limit"] = {"set": seconds is not None, "number": (seconds or 0.0) / 60}
     code = values.get("ExitCode", "").partition(":")[0]
-    table["exit_code"] = int(code) << 8 if code.isdigit() else 0
+    table["exit_code"] = int(code) << 8 if code.isdecimal() else 0
     table["state_reason"] = values.get("Reason", "")
     table["hold"] = values.get("Priority") == "0"
     task = values.get("ArrayTaskId", "")
-    if task.isdigit():
+    if task.isdecimal():
         table["array_task_id"] = int(task)
     elif task:
         table["array_task_string"] = task
@@ -154,14 +154,25 @@ def _whole(text: str, key: str, file: str) -> int:
     return int(text)
 
 
+def _limit_s(text: str, file: str) -> float | None:
+    try:
+        return slurm_seconds(text)
+    except ValueError:
+        raise _not_a_time(text, "TimeLimit", file) from None
+
+
 def _time(text: str, key: str, file: str) -> float:
     found = float(text) if text.isascii() and text.isdigit() else seconds_of(text)
     if found is None:
-        raise InputError(
-            "wrong-value",
-            f"`{key}` in `{file}` is `{text[:40]}`, not a time",
-            f"export it again with `{COMMAND}`",
-            file=file,
-            field=key,
-        )
+        raise _not_a_time(text, key, file)
     return found
+
+
+def _not_a_time(text: str, key: str, file: str) -> InputError:
+    return InputError(
+        "wrong-value",
+        f"`{key}` in `{file}` is `{text[:40]}`, not a time",
+        f"export it again with `{COMMAND}`",
+        file=file,
+        field=key,
+    )

@@ -87,7 +87,7 @@ def read_partitions(text: str) -> tuple[PartitionState, ...]:
                 time_max_s=None if time_max in _NONE else _seconds(time_max),
                 time_default_s=None if usual in _NONE else _seconds(usual),
                 is_default=pairs.get("Default", "").upper() == "YES",
-                nodes_max=int(nodes_max) if nodes_max.isdigit() else None,
+                nodes_max=int(nodes_max) if nodes_max.isdecimal() else None,
                 qos=_text(pairs.get("QoS", "")),
             )
         )

@@ -208,3 +208,17 @@ def test_shipped_prices_are_ascii_and_name_shipped_accelerators():
     assert text.isascii()
     assert {fact.accelerator for fact in facts} <= {row["name"] for row in shipped}
     assert len({fact.name for fact in facts}) == len(facts) > 50
+
+
+def test_a_catalogue_of_one_provider_is_read_as_offers_read_it(tmp_path: Path):
+    path = tmp_path / "aws.csv"
+    path.write_text(
+        "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Price,SpotPrice,Region\n"
+        "p5.48xlarge,H100,8,192,2048,98.32,40.0,us-east-1\n"
+    )
+    facts, notes = read_price_catalogue(path, SHELF, source="test", date="2026-01")
+    assert notes.offers_used == notes.offers_read
+    assert {(one.provider, one.kind, round(one.usd_per_gpu_hour, 2)) for one in facts} == {
+        ("aws", "on-demand", 12.29),
+        ("aws", "spot", 5.0),
+    }

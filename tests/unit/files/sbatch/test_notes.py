@@ -99,3 +99,7 @@ def test_a_script_on_several_nodes_is_said_to_run_on_each():
     (note,) = notes_on(f"{TWO_NODES}./a\n")
     assert "all of the script runs on each of the 2 nodes, in Slurm only on the first" in note
     assert "`srun -N1 -n1`" in note
+
+
+def test_a_quote_that_does_not_end_is_a_character_of_the_interpreter():
+    assert read_script("run.sh", '#!/bin/ba"sh -e\ntrue\n').interpreter == ('/bin/ba"sh', "-e")

@@ -1,6 +1,9 @@
 """The text of `scontrol show jobs` says the same as the JSON of `squeue`."""
 
+import pytest
+
 from tenfold.files.slurm.queue import read_queue
+from tenfold.model.errors import InputError
 
 TEXT = """\
 JobId=15 ArrayJobId=12 ArrayTaskId=3 JobName=train Comment=NodeList=n9
@@ -52,3 +55,15 @@ def test_text_is_read_with_arrays_devices_and_holds() -> None:
 
 def test_an_empty_queue_has_no_jobs() -> None:
     assert read_queue("No jobs in the system\n", "jobs.txt") == []
+
+
+@pytest.mark.parametrize("limit", ["soon", "1-00:00:00\x00", "--1"])
+def test_a_time_limit_that_is_no_time_is_named_with_its_key(limit: str) -> None:
+    with pytest.raises(InputError) as found:
+        read_queue(f"JobId=7 JobName=train\n   TimeLimit={limit} NumNodes=1\n", "jobs.txt")
+    assert (found.value.code, found.value.field) == ("wrong-value", "TimeLimit")
+
+
+def test_digits_of_other_kinds_are_no_exit_code_and_no_task() -> None:
+    [job] = read_queue("JobId=7 ArrayTaskId=³ JobName=train\n   ExitCode=²:0\n", "jobs.txt")
+    assert job.id

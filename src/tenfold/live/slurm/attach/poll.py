@@ -255,4 +255,4 @@ def user_name(uid: int) -> str:
 def _named(job: RecordedJob) -> RecordedJob:
     """Return a record whose canceller has a name; accounting keeps a number."""
     by = job.cancelled_by
-    return replace(job, cancelled_by=user_name(int(by))) if by.isdigit() else job
+    return replace(job, cancelled_by=user_name(int(by))) if by.isdecimal() else job
