@@ -81,8 +81,11 @@ class Shells:
         try:
             # Through the folder: a socket path is limited to 107 bytes.
             connection.connect(f"/proc/self/fd/{folder}/{name}")
-        except OSError:
+        except OSError as error:
             connection.close()
+            if isinstance(error, ConnectionRefusedError):
+                # Found by the signal of another one, before it listens: its own signal follows.
+                self._known.discard(name)
             return
         self._shells[connection.fileno()] = _Shell(connection)
         self._poll.register(connection, select.POLLIN)
