@@ -1,5 +1,5 @@
 """Routing choices, pure: replica, revision, breaker, prefixes, rollback of canaries, overflow.
 
 Time and chance are arguments; nothing here does I/O. Requests that HAProxy serves are balanced by
-it: what it is told is in `gateway/haproxy`.
+it, as configured in `gateway/haproxy`.
 """
