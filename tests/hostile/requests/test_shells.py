@@ -106,19 +106,24 @@ def test_shells_opened_at_once_are_counted_before_they_are_opened(plane: Plane, 
     assert (429, "too-many-shells") in told
 
 
-def test_a_team_leaves_shells_to_others(plane: Plane, job: str):
+def test_a_team_leaves_shells_to_others(plane: Plane):
+    """A team of its own: its shells stay open for a while, and tests come in any order."""
     ask = {"command": ["sleep", "600"]}
+    with Client(plane.url, plane.new_token("member", "green")[0]) as green:
+        job = green.submit(command=["sleep", "600"]).id
+        until(lambda: green.job(job).state == "running")
     with ExitStack() as stack:
         wires = [
-            stack.enter_context(Wire(plane.url, plane.new_token("member", "blue")[0]))
+            stack.enter_context(Wire(plane.url, plane.new_token("member", "green")[0]))
             for _ in range(5)
         ]
         told = [one.post(f"{API}/jobs/{job}/shells", ask) for one in wires for _ in range(8)]
-        # Shells of the tests before may still be open.
+        assert {one.status for one in told[:32]} == {201}
         assert {one.status for one in told[32:]} == {429}
         assert told[-1].json()["detail"].startswith("32 shells are open")
         operator = stack.enter_context(plane.wire("operator", "ops"))
         assert operator.post(f"{API}/jobs/{job}/shells", ask).status == 201
+        assert operator.delete(f"{API}/jobs/{job}").status == 202
 
 
 def runs(*words: str) -> bool:
